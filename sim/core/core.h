@@ -1,0 +1,100 @@
+// One simulated AI core: the single choke point through which every instruction goes.
+//
+//   operand checks -> ordering checks -> timeline -> execution (now, or held back in adversarial mode)
+//
+// Kernel-side headers (sim/ascendc/include) reach it through Core::Current(); they contain no checks of addresses,
+// order or cost of their own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sim/core/instruction.h"
+#include "sim/core/soc.h"
+#include "sim/core/types.h"
+
+namespace sim {
+
+class CoreState;   // shadow memory, clocks, pending instructions; in core_state.h
+struct Finding;    // report.h
+
+class Core {
+public:
+    // The core whose kernel runs on this host thread. Outside a launch: throws std::logic_error.
+    static Core& Current();
+
+    const SocSpec& Soc() const;
+    uint32_t BlockIdx() const;
+    uint32_t BlockNum() const;
+    uint64_t TilingKey() const;
+    uint8_t* UserWorkspace() const;     // null when the launch has none
+
+    // --- memory -------------------------------------------------------------------------------------------------
+    uint8_t* Local(Memory memory, uint64_t address) const;       // host pointer to a byte of a local memory
+    // Local memory and byte address behind a host pointer (kernels pass __ubuf__ pointers around); false if not local.
+    bool Locate(const void* pointer, Memory* memory, uint64_t* address) const;
+    uint64_t LocalBytes(Memory memory) const;                    // capacity
+    // Called by TPipe/TBuf for the UB map; `queue` marks TQue buffers. Bytes [address, address+bytes) become unwritten.
+    void RecordBuffer(Memory memory, const char* position, uint64_t address, uint64_t bytes, uint32_t count,
+                      Location where);
+    void MarkUnwritten(Memory memory, uint64_t address, uint64_t bytes);
+
+    // --- instructions -------------------------------------------------------------------------------------------
+    // Checks, times and executes. `body` performs the instruction on host memory; it must capture by value, because in
+    // adversarial mode it runs later.
+    template <typename Body>
+    void Issue(const Instruction& instruction, Body&& body) {
+        if (!BeginIssue(instruction)) {  // executes now
+            body();
+            return;
+        }
+        Defer(std::unique_ptr<DeferredBody>(
+            new DeferredBodyOf<std::decay_t<Body>>(static_cast<Body&&>(body))));
+    }
+    // True when neither checks nor trace need operands: APIs may then leave Instruction::operands empty.
+    bool OperandsNeeded() const { return operandsNeeded_; }
+    // Executes everything that is ordered before the next instruction of `pipe`. For code that runs inline (vector
+    // functions, scalar reads) and so cannot be deferred itself.
+    void FlushBefore(Pipe pipe);
+
+    // --- order --------------------------------------------------------------------------------------------------
+    void SetFlag(Pipe source, Pipe destination, int id, Location where);
+    void WaitFlag(Pipe source, Pipe destination, int id, Location where);
+    bool FlagIsSet(Pipe source, Pipe destination, int id) const;
+    void PipeBarrier(Pipe pipe, Location where);
+    void PipeBarrierAll(Location where);
+    void SyncAll(Location where);       // all vector cores of the launch; deadlock is reported, not waited for
+
+    // --- errors -------------------------------------------------------------------------------------------------
+    // Stops this core: throws KernelAbort, which the launcher turns into a report. `instruction` and `operand` may be "".
+    [[noreturn]] void Fail(Rule rule, const char* instruction, const char* operand, const std::string& message,
+                           Location where);
+    // Records and goes on (used for findings that leave the numbers defined). Ignored rules are dropped.
+    void Report(Rule rule, const char* instruction, const char* operand, const std::string& message, Location where);
+
+    // --- per-launch kernel state kept here so that it dies with the core ------------------------------------------
+    void SetTaskType(int type);
+    struct VectorMask { uint64_t low = ~0ull, high = ~0ull; bool counter = false; uint64_t count = 0; };
+    VectorMask mask;                    // SetVectorMask / SetMaskCount / SetMaskNorm
+    void* tpipe = nullptr;              // the live AscendC::TPipe
+    float accumulator = 0;              // GetAccVal
+    uint64_t compareMask[2] = {0, 0};   // CMPMASK register
+    int atomicMode = 0;                 // SetAtomicAdd ...: 0 none, 1 add, 2 max, 3 min
+    int atomicType = 0;                 // DT_* code
+
+    explicit Core(CoreState& state);
+    Core(const Core&) = delete;
+    Core& operator=(const Core&) = delete;
+
+private:
+    bool BeginIssue(const Instruction& instruction);  // returns true when the body has to be deferred
+    void Defer(std::unique_ptr<DeferredBody> body);
+    CoreState& state_;
+    bool operandsNeeded_ = true;
+    friend class CoreState;
+};
+
+// Thrown by Core::Fail and unwinds the kernel function. Never caught by kernel-side headers.
+struct KernelAbort {};
+
+}  // namespace sim
