@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# One path for both toolkits: the CANN toolkit that ASCEND_HOME_PATH names, or, when that is unset, the simulator in sim/.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+usage() {
+  cat <<'TXT'
+usage: ./build.sh COMMAND [--soc NAME] [--ops A,B] [-- ARGS]
+
+  demo    set up .venv, build, and run hc_pre_sinkhorn on every backend against the oracle
+  test    set up .venv, build, and run the tests              ARGS go to pytest, e.g. -- -k sinkhorn
+  build   build the op package into build/opp/vendors/custom_ops
+  bench   measured and modelled speed, side by side, as ratios
+  clean   remove .venv, build/ and dist/
+
+  --soc   ascend910b (default), ascend910_93 or ascend950, or several joined by commas    (build)
+  --ops   operator folders to build, e.g. hc_pre_sinkhorn; default: all                   (build)
+
+The toolkit is the one ASCEND_HOME_PATH names; unset, it is this project's simulator, which needs a C++17 compiler only.
+Environment: PYTHON (python3), CXX (the compiler of simulated kernels), CUSTOM_OPS_CACHE_DIR (where built kernels are kept).
+TXT
+}
+
+step() { printf '\n== %s\n' "$*"; current_step=$*; }
+current_step="starting"
+trap 'printf "\nbuild.sh: failed while: %s\n" "$current_step" >&2' ERR
+
+soc=ascend910b
+ops=
+command=${1:-}
+[ $# -gt 0 ] && shift
+args=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --soc) soc=${2:?--soc needs a name}; shift 2 ;;
+    --soc=*) soc=${1#*=}; shift ;;
+    --ops) ops=${2:?--ops needs operator folder names}; shift 2 ;;
+    --ops=*) ops=${1#*=}; shift ;;
+    --) shift; args=("$@"); break ;;
+    -h|--help) usage; exit 0 ;;
+    *) printf 'build.sh: unknown option %s\n\n' "$1" >&2; usage >&2; exit 2 ;;
+  esac
+done
+
+venv=.venv
+python=$venv/bin/python
+
+# Digest of everything the wheel is made from: an unchanged tree is not installed again.
+sources_digest() {
+  find python sim op_host op_kernel framework CMakeLists.txt pyproject.toml README.md LICENSE -type f \
+       ! -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -d' ' -f1
+}
+
+setup() {  # setup [extras]: .venv with torch, the build tools and this project installed
+  local extras=${1:-}
+  if [ ! -x $python ]; then
+    step "creating $venv"
+    "${PYTHON:-python3}" -m venv $venv || {
+      echo "python -m venv failed: install the venv module of your Python (Debian: apt install python3-venv)" >&2; exit 1; }
+  fi
+  local stamp="$venv/.installed${extras:+-$extras}" digest
+  digest=$(sources_digest)
+  if [ "$(cat "$stamp" 2>/dev/null)" = "$digest" ]; then return; fi
+  step "installing PyTorch (CPU) and the build tools"
+  $python -m pip install --quiet 'torch==2.13.0' 'scikit-build-core>=0.10' cmake ninja
+  step "building and installing custom_ops${extras:+ with its $extras extra}"
+  $python -m pip install --quiet --no-build-isolation ".${extras:+[$extras]}"
+  echo "$digest" > "$stamp"
+}
+
+toolkit() {
+  if [ -n "${ASCEND_HOME_PATH:-}" ]; then echo "CANN at $ASCEND_HOME_PATH"; else echo "the simulator (sim/), ASCEND_HOME_PATH is unset"; fi
+}
+
+build() {
+  echo "toolkit: $(toolkit)"
+  if [ -n "${ASCEND_HOME_PATH:-}" ]; then
+    step "staging a custom-op project for CANN"
+    "${PYTHON:-python3}" scripts/cann_project.py --soc "$soc" ${ops:+--ops "$ops"} build/cann
+    step "building it with the CANN toolkit"
+    (cd build/cann && bash build.sh)
+    step "installing the package into build/opp"
+    bash build/cann/build_out/custom_opp_*.run --install-path="$PWD/build/opp" --quiet
+  else
+    setup
+    step "building the op package for the simulated $soc"
+    $venv/bin/custom-ops sim build . --soc "$soc" ${ops:+--ops "$ops"} --output build/opp/vendors/custom_ops
+  fi
+  echo "op package: build/opp/vendors/custom_ops"
+}
+
+case $command in
+  demo)
+    setup
+    step "running examples/hc_pre_sinkhorn.py"
+    $python examples/hc_pre_sinkhorn.py "${args[@]}" ;;
+  test)
+    echo "toolkit: $(toolkit)"
+    setup test
+    step "running the tests"
+    $python -m pytest -n 2 "${args[@]}" ;;
+  build) build ;;
+  bench)
+    setup
+    step "running the benchmarks"
+    $python benchmarks/run.py "${args[@]}" ;;
+  clean) rm -rf $venv build dist ;;
+  -h|--help|help) usage ;;
+  '') usage >&2; exit 2 ;;
+  *) printf 'build.sh: unknown command %s\n\n' "$command" >&2; usage >&2; exit 2 ;;
+esac
