@@ -1,0 +1,157 @@
+"""Each rule of the simulator: the smallest kernel that breaks it, and its repaired twin that stays silent."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import custom_ops
+from custom_ops import KernelError
+
+RULES = Path(__file__).parent / "rules"
+MEMBASE = ("ascend910b", "ascend910_93")
+REGBASE = ("ascend950",)
+
+
+@dataclass(frozen=True)
+class Case:
+    file: str
+    entry: str
+    rule: str
+    says: tuple = ()            # pieces of the message
+    socs: tuple = ("ascend910b", "ascend950")
+    x: int = 64                 # floats of x
+    y: int = 64                 # floats of y
+    blocks: int = 1
+    timeout: float = 60.0
+
+    def __str__(self):
+        return self.entry
+
+
+CASES = [
+    Case("operands", "unaligned_vector_operand", "alignment", ("Adds", "32"), x=128, y=128),
+    Case("operands", "copy_length_not_32_bytes", "alignment", ("DataCopy", "28"), y=8),
+    Case("operands", "operand_past_its_buffer", "out-of-range", ("Adds",)),
+    Case("operands", "repeats_past_the_buffer", "out-of-range", ("Adds",), x=128, y=128),
+    Case("operands", "local_memory_overflow", "local-memory-overflow", ("524288",)),
+    Case("operands", "read_of_unwritten_bytes", "uninitialized-read", ("Adds",), x=128, y=128),
+    Case("operands", "read_of_dummy_bytes", "uninitialized-read", ("Adds",), y=8),
+    Case("operands", "repeat_over_255", "repeat-limit", ("256", "255"), x=2048, y=2048),
+    Case("operands", "block_count_over_4095", "repeat-limit", ("4096", "4095"), x=32768, y=32768),
+    Case("operands", "repeat_stride_over_255", "stride-limit", ("256", "255"), x=4096, y=4096),
+    Case("operands", "mask_longer_than_a_repeat", "mask-limit", ("128", "64"), x=128, y=128),
+    Case("operands", "bit_mask_high_word_of_float", "mask-limit"),
+    Case("operands", "partial_overlap", "overlap", ("Adds",), x=128, y=128),
+    Case("dtypes", "bfloat16_add_on_membase", "dtype", ("Add", "bfloat16"), MEMBASE, x=32, y=32),
+    Case("dtypes", "cast_to_bfloat16_without_rounding", "dtype", ("CAST_NONE",), y=32),
+    Case("gm", "copy_in_past_the_tensor", "gm-out-of-bounds", ("x",)),
+    Case("gm", "copy_out_past_the_tensor", "gm-out-of-bounds", ("y",)),
+    Case("gm", "tail_written_over_the_neighbour", "core-conflict", y=8 + 4, blocks=3),
+    Case("gm", "read_of_another_cores_result", "core-conflict", blocks=3),
+    Case("gm", "return_before_sync_all", "deadlock", ("SyncAll",), blocks=3),
+    Case("queues", "tensor_freed_twice", "queue-state", ("FreeTensor",)),
+    Case("queues", "enque_without_alloc", "queue-state", ("EnQue",)),
+    Case("queues", "deque_of_an_empty_queue", "queue-state", ("DeQue",)),
+    Case("queues", "alloc_with_no_free_buffer", "queue-state", ("AllocTensor",)),
+    Case("queues", "enque_beyond_the_depth", "queue-state", ("EnQue", "depth")),
+    Case("queues", "tensor_of_another_queue", "queue-state", ("EnQue",)),
+    Case("queues", "tensor_never_freed", "queue-leak"),
+    Case("events", "wait_without_set", "event-flag", ("MTE2_V",)),
+    Case("events", "set_twice", "event-flag", ("MTE2_V",)),
+    Case("events", "flag_left_set", "event-flag", ("MTE2_V",)),
+    Case("events", "event_ids_exhausted", "event-flag", ("V_S",)),
+    Case("events", "cube_barrier_on_a_vector_core", "pipe-legality", ("PIPE_M",)),
+    Case("hazards", "v_before_mte2_is_done", "hazard", ("MTE2", "V")),
+    Case("hazards", "v_before_v_is_done", "hazard", ("PipeBarrier<PIPE_V>",), MEMBASE),
+    Case("hazards", "v_overwrites_what_v_reads", "hazard", ("PipeBarrier<PIPE_V>",), MEMBASE),
+    Case("hazards", "mte3_before_v_is_done", "hazard", ("V", "MTE3")),
+    Case("hazards", "mte2_overwrites_what_v_reads", "hazard", ("V", "MTE2"), x=128),
+    Case("hazards", "mte2_overwrites_what_mte3_reads", "hazard", ("MTE3", "MTE2"), x=128),
+    Case("hazards", "mte2_over_mte2", "hazard", ("PipeBarrier<PIPE_MTE2>",), x=128),
+    Case("hazards", "mte3_over_mte3", "hazard", ("PipeBarrier<PIPE_MTE3>",)),
+    Case("hazards", "scalar_reads_before_v_is_done", "hazard", ("V_S",)),
+    Case("hazards", "v_before_the_scalar_write_is_done", "hazard", ("S_V",)),
+    Case("hazards", "buffer_freed_before_its_last_use", "hazard", ("V", "MTE2"), x=128),
+    Case("faults", "null_pointer", "memory-fault"),
+    Case("faults", "division_by_zero", "memory-fault"),
+    Case("faults", "never_ends", "timeout", timeout=1.0),
+    Case("regbase", "load_after_store_without_local_mem_bar", "hazard", ("LocalMemBar",), REGBASE),
+    Case("regbase", "unaligned_register_load", "alignment", ("32",), REGBASE, x=128),
+    Case("regbase", "register_load_past_the_unified_buffer", "out-of-range", (), REGBASE),
+    Case("regbase", "mte3_before_the_vector_function_is_done", "hazard", ("V", "MTE3"), REGBASE),
+]
+
+#: Kernels whose repaired form computes y = 2 * (x + 1), and whose broken form must not in adversarial mode.
+WRONG_WHEN_HELD_BACK = [
+    "v_before_mte2_is_done", "v_before_v_is_done", "v_overwrites_what_v_reads", "mte3_before_v_is_done",
+    "mte2_over_mte2", "mte3_over_mte3",
+]  # fmt: skip
+
+
+def run(case, soc, repaired, **options):
+    """Launches the case's kernel; returns (x, y, report)."""
+    x = np.arange(1, case.x + 1, dtype=np.float32)
+    y = np.zeros(case.y, np.float32)
+    report = custom_ops.sim.launch(
+        RULES / f"{case.file}.cpp", case.entry, case.blocks, [x, y, np.bool_(repaired)], soc=soc,
+        outputs=[1], timeout=case.timeout, **options,
+    )  # fmt: skip
+    return x, y, report
+
+
+def params(cases):
+    return [pytest.param(c, soc, id=f"{c.entry}-{soc}") for c in cases for soc in c.socs]
+
+
+@pytest.mark.parametrize(("case", "soc"), params(CASES))
+def test_broken_kernel_is_reported(case, soc):
+    with pytest.raises(KernelError) as caught:
+        run(case, soc, repaired=False)
+    error = caught.value
+    assert error.rule == case.rule, str(error)
+    assert error.soc and error.file.endswith(".cpp") and error.line > 0, str(error)
+    assert Path(error.file).name == f"{case.file}.cpp", str(error)
+    for piece in case.says:
+        assert piece in str(error), f"{piece!r} is not in:\n{error}"
+
+
+@pytest.mark.parametrize(("case", "soc"), params(CASES))
+def test_repaired_twin_is_silent(case, soc):
+    _, _, report = run(case, soc, repaired=True)
+    assert report.findings == []
+
+
+@pytest.mark.parametrize("entry", WRONG_WHEN_HELD_BACK)
+def test_missing_order_gives_wrong_numbers_in_adversarial_mode(entry):
+    case = next(c for c in CASES if c.entry == entry)
+    wrong = 0
+    for seed in range(1, 9):
+        x, y, _ = run(case, "ascend910b", repaired=False, adversarial_seed=seed, raise_on_finding=False)
+        wrong += not np.array_equal(y, 2 * (x[:64] + 1))
+        x, y, _ = run(case, "ascend910b", repaired=True, adversarial_seed=seed)
+        np.testing.assert_array_equal(y, 2 * (x[:64] + 1))
+    assert wrong > 0, "no seed of eight made the missing order visible"
+
+
+def test_every_rule_has_a_kernel():
+    untested = set(custom_ops.sim.rules()) - {c.rule for c in CASES}
+    assert untested <= {"argument", "tiling-key"}, untested
+
+
+def test_an_ignored_rule_is_not_raised():
+    case = next(c for c in CASES if c.entry == "v_before_v_is_done")
+    _, _, report = run(case, "ascend910b", repaired=False, ignore=["hazard"])
+    assert report.findings == []
+
+
+def test_the_process_survives_and_the_next_launch_is_right():
+    fault = next(c for c in CASES if c.entry == "null_pointer")
+    good = next(c for c in CASES if c.entry == "v_before_mte2_is_done")
+    for _ in range(3):
+        with pytest.raises(KernelError):
+            run(fault, "ascend910b", repaired=False)
+        x, y, report = run(good, "ascend910b", repaired=True)
+        assert report.findings == []
+        np.testing.assert_array_equal(y, 2 * (x + 1))
