@@ -29,6 +29,12 @@ char* SimRules(void);          // JSON array: {"name", "summary"} in the order o
 // {"type", "file" (opFile.value or snake case), "inputs"/"outputs": [{"name","paramType","dtypes":[...],"formats":[...]}],
 //  "attrs": [{"name","type","required","default"}], "socs": [family names], "hasInferShape", "hasInferDataType", "hasTiling",
 //  "tilingClasses": [{"key": null|int, "class", "bytes", "fields":[{"name","type","count","offset"}]}]}
+// dtypes are "DT_BF16" ..., formats "FORMAT_ND" ...; entry i of every list is column i (DataTypeList products, Follow and
+// per-SoC lists are already expanded into one column space). paramType: "required" | "optional" | "dynamic"; parameters also
+// have "valueDepend", "ignoreContiguous" and, outputs, "inPlace" (an input has the same name).
+// Attribute types: "Bool" "Int" "Float" "String" "ListBool" "ListInt" "ListFloat" "ListListInt"; default is null when there is none.
+// Also "configs": [{"soc", "file", "columns": [indices built for that SoC]}]. A nested tiling struct is a field whose type is its class
+// name, with "fields" and "bytes" of its own; offsets are relative to the struct that holds the field, laid out as a plain C++ struct.
 char* SimDescribeHostLibrary(const char* path);
 
 // Bare kernel launch: `library` is a compiled kernel (kernel_entry.h), arguments in the entry's order.
