@@ -38,6 +38,11 @@ public:
     void RecordBuffer(Memory memory, const char* position, uint64_t address, uint64_t bytes, uint32_t count,
                       Location where);
     void MarkUnwritten(Memory memory, uint64_t address, uint64_t bytes);
+    // For vector functions, which load whole registers and may then use only some of the lanes.
+    // Sets bit i of the zeroed `bits` where byte address + i was never written; false when there is no such byte.
+    bool Unwritten(Memory memory, uint64_t address, uint64_t bytes, uint64_t* bits) const;
+    // The slot of the recorded buffer that holds `address`; [0, LocalBytes) when no buffer does.
+    void BufferAround(Memory memory, uint64_t address, uint64_t* low, uint64_t* high) const;
 
     // --- instructions -------------------------------------------------------------------------------------------
     // Checks, times and executes. `body` performs the instruction on host memory; it must capture by value, because in
@@ -53,6 +58,7 @@ public:
     }
     // True when neither checks nor trace need operands: APIs may then leave Instruction::operands empty.
     bool OperandsNeeded() const { return operandsNeeded_; }
+    bool Adversarial() const;   // bodies are held back
     // Executes everything that is ordered before the next instruction of `pipe`. For code that runs inline (vector
     // functions, scalar reads) and so cannot be deferred itself.
     void FlushBefore(Pipe pipe);
