@@ -87,6 +87,7 @@ public:
     uint64_t compareMask[2] = {0, 0};   // CMPMASK register
     int atomicMode = 0;                 // SetAtomicAdd ...: 0 none, 1 add, 2 max, 3 min
     int atomicType = 0;                 // DT_* code
+    std::shared_ptr<void> framework;    // state of the kernel-side headers (data cache, tiling key, DMA loops)
 
     explicit Core(CoreState& state);
     Core(const Core&) = delete;

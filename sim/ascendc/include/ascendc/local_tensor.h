@@ -15,20 +15,20 @@ public:
     // Static programming: a tensor at a fixed byte address, without TPipe.
     LocalTensor(TPosition position, uint32_t address, uint32_t elements)
         : LocalTensor(position, address, uint64_t(elements) * sizeof(T),
-                      sim::AlignUp(address + uint64_t(elements) * sizeof(T), 32), nullptr) {}
+                      sim::AlignUp(address + uint64_t(elements) * sizeof(T), ONE_BLK_SIZE)) {}
     explicit LocalTensor(uint32_t address)
         : LocalTensor(TPosition::VECIN, address, sim::Core::Current().LocalBytes(sim::Memory::UB) - address,
-                      sim::Core::Current().LocalBytes(sim::Memory::UB), nullptr) {}
+                      sim::Core::Current().LocalBytes(sim::Memory::UB)) {}
     // Simulator only: `length` bytes usable at `address`; accesses may reach to `end`, the end of the buffer.
-    LocalTensor(TPosition position, uint64_t address, uint64_t length, uint64_t end, void* handle)
-        : address_(address), length_(length), end_(end), handle_(handle), position_(position) {}
+    LocalTensor(TPosition position, uint64_t address, uint64_t length, uint64_t end)
+        : address_(address), length_(length), end_(end), position_(position) {}
 
     LocalTensor operator[](uint32_t offset) const {
         const uint64_t bytes = uint64_t(offset) * sizeof(T);
-        return {position_, address_ + bytes, length_ > bytes ? length_ - bytes : 0, end_, handle_};
+        return {position_, address_ + bytes, length_ > bytes ? length_ - bytes : 0, end_};
     }
     template <typename U>
-    LocalTensor<U> ReinterpretCast() const { return {position_, address_, length_, end_, handle_}; }
+    LocalTensor<U> ReinterpretCast() const { return {position_, address_, length_, end_}; }
 
     uint32_t GetSize() const { return static_cast<uint32_t>(length_ / sizeof(T)); }
     uint32_t GetLength() const { return static_cast<uint32_t>(length_); }
@@ -65,7 +65,6 @@ public:
     uint64_t Low() const { return address_; }      // Operand::low
     uint64_t End() const { return end_; }          // Operand::high: end of the buffer the tensor came from
     T* Host() const { return reinterpret_cast<T*>(sim::Core::Current().Local(Where(), address_)); }
-    void* Handle() const { return handle_; }       // queue buffer it came from, or null
     sim::Operand AsOperand(const char* name, sim::Access access, const sim::Region& region,
                            uint16_t alignment = ONE_BLK_SIZE) const {
         return {name, access, Where(), alignment, Low(), End(), region, {}};
@@ -83,7 +82,6 @@ private:
     }
 
     uint64_t address_ = 0, length_ = 0, end_ = 0;
-    void* handle_ = nullptr;
     TPosition position_ = TPosition::VECCALC;
 };
 
