@@ -16,7 +16,6 @@
 namespace sim {
 
 class CoreState;   // shadow memory, clocks, pending instructions; in core_state.h
-struct Finding;    // report.h
 
 class Core {
 public:
@@ -34,7 +33,9 @@ public:
     // Local memory and byte address behind a host pointer (kernels pass __ubuf__ pointers around); false if not local.
     bool Locate(const void* pointer, Memory* memory, uint64_t* address) const;
     uint64_t LocalBytes(Memory memory) const;                    // capacity
-    // Called by TPipe/TBuf for the UB map; `queue` marks TQue buffers. Bytes [address, address+bytes) become unwritten.
+    // Called by TPipe for every InitBuffer: `count` buffers side by side in [address, address+bytes), `bytes` counting all of
+    // them. The bytes become unwritten. A plan larger than the memory stops the core (LocalMemoryOverflow). Reports name the
+    // buffer by the first argument of the InitBuffer call at `where`.
     void RecordBuffer(Memory memory, const char* position, uint64_t address, uint64_t bytes, uint32_t count,
                       Location where);
     void MarkUnwritten(Memory memory, uint64_t address, uint64_t bytes);

@@ -68,6 +68,7 @@ struct Finding {
     int line = 0;
     std::vector<AccessRecord> accesses;
     bool fatal = false;             // the core stopped there
+    uint64_t times = 1;             // how often, over all cores, the same source lines broke the same rule
 };
 
 struct PipeStats { uint64_t instructions = 0, bytes = 0; double busyCycles = 0; };
@@ -88,6 +89,8 @@ struct LaunchReport {
     std::vector<Slice> slices;
 
     bool Ok() const { return findings.empty(); }
+    // Member names as keys, rules, pipes and memories by name; "pipes" of a core is an object {"V": {"instructions", "bytes",
+    // "busyCycles"}, ...} of the pipes that did something; a finding also has "text" = Describe(). Slices are left out.
     std::string ToJson() const;
     std::string ChromeTraceEvents() const;   // JSON objects joined by ",\n", without the enclosing array
     // The text of style.md section 7 for one finding.
