@@ -55,11 +55,15 @@ char* SimTakeTrace(void);
 void SimFree(char* text);
 
 // What generated aclnn functions call. `package` is any path inside the op package (the generated library passes its own).
+// A dynamic parameter's entry is its aclTensorList*. An optional attribute may have a null value: its default.
 // Attributes come as {kind, pointer}: kinds 0 int64, 1 double, 2 bool, 3 char*, 4 aclIntArray*, 5 aclFloatArray*, 6 aclBoolArray*.
 struct SimAttribute { int32_t kind; const void* value; };
 int SimOpPrepare(const char* package, const char* opType, const aclTensor* const* inputs, int32_t inputCount,
                  const SimAttribute* attributes, int32_t attributeCount, const aclTensor* const* outputs,
                  int32_t outputCount, uint64_t* workspaceBytes, aclOpExecutor** executor);
+// Shape and type inference alone: JSON array of {"name", "shape": [...], "dtype": "DT_BF16"}, one per output; null on error.
+char* SimInferShapes(const char* package, const char* opType, const aclTensor* const* inputs, int32_t inputCount,
+                     const SimAttribute* attributes, int32_t attributeCount);
 int SimOpRun(void* workspace, uint64_t workspaceBytes, aclOpExecutor* executor, void* stream);
 
 }  // extern "C"
