@@ -1,8 +1,7 @@
 // GlobalTensor<T>: a view of GM. Scalar access goes through the core's data cache.
 #pragma once
 
-#include "ascendc/params.h"
-#include "sim/core/core.h"
+#include "ascendc/framework_state.h"
 
 namespace AscendC {
 
@@ -74,8 +73,12 @@ private:
     T* ScalarAccess(const char* api, const char* name, sim::Access access, sim::Location where) const {
         sim::Core& core = sim::Core::Current();
         sim::Instruction instruction{api, sim::Pipe::S, sim::Cost::Scalar, 1, where, {}};
-        if (core.OperandsNeeded())
+        if (core.OperandsNeeded()) {
             instruction.operands.push_back(AsOperand(name, access, {Address(), sizeof(T)}));
+            sim::DataCache& cache = sim::FrameworkState::Current().cache;
+            if (access == sim::Access::Read) cache.Read(core, Address(), where);
+            else cache.Write(Address(), where);
+        }
         core.FlushBefore(sim::Pipe::S);
         core.Issue(instruction, [] {});
         return data_;
