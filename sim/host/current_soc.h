@@ -1,0 +1,11 @@
+// The SoC that the calling host thread simulates.
+#pragma once
+
+#include "sim/core/soc.h"
+
+namespace sim::host {
+
+const SocSpec& CurrentSoc();
+void SetCurrentSoc(const SocSpec& soc);
+
+}  // namespace sim::host
