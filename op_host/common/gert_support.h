@@ -1,0 +1,52 @@
+// Between the gert contexts of CANN and the pure tiling functions.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "exe_graph/runtime/shape.h"
+#include "exe_graph/runtime/tiling_context.h"
+#include "graph/types.h"
+#include "tiling/platform/platform_ascendc.h"
+#include "tiling_base.h"
+
+namespace custom_ops {
+
+// The toolkit has no public logging header; what the op has to say goes to the error stream in one line.
+inline ge::graphStatus Refuse(const std::string& message) {
+    std::fprintf(stderr, "%s\n", message.c_str());
+    return ge::GRAPH_FAILED;
+}
+
+inline std::string Text(const gert::Shape& shape) {
+    std::string text = "[";
+    for (size_t i = 0; i < shape.GetDimNum(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape.GetDim(i));
+    return text + "]";
+}
+
+inline ChipSpec ChipOf(gert::TilingContext* context) {
+    const platform_ascendc::PlatformAscendC platform(context->GetPlatformInfo());
+    ChipSpec chip{};
+    chip.vectorCores = platform.GetCoreNumAiv();
+    platform.GetCoreMemSize(platform_ascendc::CoreMemType::UB, chip.ubBytes);
+    // ASCEND910B names 910B and 910_93 in every toolkit; the name of the 950 changed between toolkits, so it is "not that".
+    chip.regbase = platform.GetSocVersion() != platform_ascendc::SocVersion::ASCEND910B;
+    chip.name = chip.regbase ? "ascend950" : "ascend910b";
+    return chip;
+}
+
+// Product of the dimensions before the last `inner` ones: the tokens of a 3-D or 4-D tensor.
+inline int64_t LeadingSize(const gert::Shape& shape, size_t inner) {
+    int64_t size = 1;
+    for (size_t i = 0; i + inner < shape.GetDimNum(); ++i) size *= shape.GetDim(i);
+    return size;
+}
+
+inline bool SameLeading(const gert::Shape& a, size_t innerA, const gert::Shape& b, size_t innerB) {
+    if (a.GetDimNum() - innerA != b.GetDimNum() - innerB) return false;
+    for (size_t i = 0; i + innerA < a.GetDimNum(); ++i)
+        if (a.GetDim(i) != b.GetDim(i)) return false;
+    return true;
+}
+
+}  // namespace custom_ops

@@ -1,0 +1,40 @@
+// What every tiling function of this project starts from: the chip, rounding, and the split of rows over cores.
+#pragma once
+
+#include <cstdint>
+
+namespace custom_ops {
+
+struct ChipSpec {
+    const char* name;      // for messages
+    uint32_t vectorCores;  // AIV
+    uint64_t ubBytes;      // usable by TPipe
+    bool regbase;          // true: MicroAPI registers (950); false: vector instructions on UB addresses (910B, 910_93)
+};
+
+constexpr uint32_t kBlockBytes = 32;    // UB block: unit of DMA destinations and vector operands
+constexpr uint32_t kFloatLanes = 64;    // float32 lanes of one 256 B repeat or register
+constexpr uint32_t kMaxDmaBlocks = 4095;  // blockCount field of DataCopyPad
+
+constexpr uint64_t CeilDiv(uint64_t value, uint64_t unit) { return value / unit + (value % unit != 0); }
+constexpr uint64_t AlignUp(uint64_t value, uint64_t unit) { return CeilDiv(value, unit) * unit; }
+constexpr uint64_t AlignDown(uint64_t value, uint64_t unit) { return value / unit * unit; }
+constexpr uint64_t Min(uint64_t a, uint64_t b) { return a < b ? a : b; }
+constexpr uint64_t Max(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+// Rows over cores so that two cores differ by at most one row: the first `formerCores` cores take `rowsPerFormer`, the
+// others `rowsPerTail`. No rows: one core with nothing to do.
+struct RowSplit {
+    uint32_t usedCores;
+    uint32_t formerCores;
+    uint32_t rowsPerFormer;
+    uint32_t rowsPerTail;
+};
+inline RowSplit SplitRows(uint32_t rows, uint32_t cores) {
+    if (rows == 0) return {1, 0, 0, 0};
+    const uint32_t used = static_cast<uint32_t>(Min(rows, cores));
+    const uint32_t tail = rows / used, former = rows % used;
+    return {used, former, tail + (former != 0), tail};
+}
+
+}  // namespace custom_ops

@@ -1,0 +1,159 @@
+#include "hc_pre_sinkhorn_tiling.h"
+
+#include <cinttypes>
+#include <cmath>
+
+namespace custom_ops {
+namespace {
+
+constexpr uint32_t kMaxStreams = 16;
+constexpr uint32_t kMinColumnsPerCore = 512;   // below 1 KiB per stream and core a DMA is all latency
+constexpr uint32_t kColumnSlice = 256;         // 512 B of 16-bit x: aligned GM addresses
+
+uint64_t Float8(uint64_t count) { return AlignUp(count, 8); }  // floats padded to a block
+
+// Tokens per block in an output of `lanes` floats per token: 2 for post at n = 4. 1: every token starts on its own block.
+uint64_t TokensPerBlock(uint64_t lanes) { return 8 % lanes == 0 ? 8 / lanes : 1; }
+uint64_t OutFloats(uint64_t lanes) { return 8 % lanes == 0 ? lanes : Float8(lanes); }
+
+uint32_t ChunkTokens(uint64_t rows, uint64_t n, const ChipSpec& chip) {
+    if (chip.regbase) return kFloatLanes;
+    // The instructions that interleave planes into rows take 8 blocks, of TokensPerBlock tokens each.
+    return static_cast<uint32_t>(AlignUp(CeilDiv(rows, CeilDiv(rows, kFloatLanes)), 8 * TokensPerBlock(n)));
+}
+
+// UB of a batch of `rows` tokens on membase.
+void SetBatchMembase(HcPreSinkhornTilingData& p) {
+    const uint64_t n = p.hcMult, mix = (2 + n) * n;
+    const uint64_t slots = CeilDiv(p.batchRows, p.chunkTokens) * p.chunkTokens;
+    p.rsqrtOffset = static_cast<uint32_t>(slots * Float8(mix) * 4);
+    p.mixBytes = static_cast<uint32_t>(p.rsqrtOffset + slots * 4);
+    p.postBytes = static_cast<uint32_t>(slots * OutFloats(n) * 4);
+    p.combBytes = static_cast<uint32_t>(slots * OutFloats(n * n) * 4);
+    p.preBytes = static_cast<uint32_t>(slots * n * kBlockBytes);
+    // base, scale; base and scale with a block per value; one block of ones
+    p.constantBytes = static_cast<uint32_t>((Float8(mix) + 8) * 4 + (Float8(mix) + 8) * kBlockBytes + kBlockBytes);
+    // planes of pre and post (2n), comb (n * n), half sums (n * max(n / 2, 1)); a block per token for eight planes
+    p.workBytes = static_cast<uint32_t>(slots * (2 * n + n * n + n * Max(n / 2, 1)) * 4 + 8 * p.chunkTokens * kBlockBytes);
+}
+
+// UB of a batch of `rows` tokens on regbase: gathers and scatters make every layout dense.
+void SetBatchRegbase(HcPreSinkhornTilingData& p) {
+    const uint64_t n = p.hcMult, mix = (2 + n) * n, rows = p.batchRows;
+    p.rsqrtOffset = static_cast<uint32_t>(Float8(rows * mix) * 4);
+    p.mixBytes = static_cast<uint32_t>(p.rsqrtOffset + Float8(rows) * 4);
+    p.postBytes = static_cast<uint32_t>(Float8(rows * n) * 4);
+    p.combBytes = static_cast<uint32_t>(Float8(rows * n * n) * 4);
+    p.preBytes = static_cast<uint32_t>(n * Float8(rows) * 4);
+    p.constantBytes = static_cast<uint32_t>((Float8(mix) + 8) * 4);
+    // n = 4 keeps its 16 planes in registers; other n keep one chunk's planes in UB.
+    p.workBytes = static_cast<uint32_t>(n == 4 ? 0 : n * n * kFloatLanes * 4);
+}
+
+// Adds the x tile; true when everything fits.
+bool SetTile(HcPreSinkhornTilingData& p, const ChipSpec& chip, uint32_t elementBytes, uint64_t rows, uint64_t columns) {
+    const uint64_t pitch = AlignUp(columns, kBlockBytes / elementBytes), n = p.hcMult;
+    if (rows * n * pitch * elementBytes > chip.ubBytes) return false;  // before a 32-bit field could overflow
+    // regbase loads whole registers: the last load of a row may start on its last element.
+    const uint64_t overrun = chip.regbase ? kFloatLanes * elementBytes : 0;
+    p.rowFactor = static_cast<uint32_t>(rows);
+    p.dFactor = static_cast<uint32_t>(columns);
+    p.xBytes = static_cast<uint32_t>(rows * n * pitch * elementBytes + overrun);
+    p.yBytes = static_cast<uint32_t>(rows * pitch * elementBytes);
+    // membase multiplies 16-bit x as float32; the planes of the batch are not in use at the same time.
+    if (!chip.regbase && elementBytes == 2)
+        p.workBytes = static_cast<uint32_t>(Max(p.workBytes, rows * n * pitch * 4));
+    p.ubBytes = p.mixBytes + p.postBytes + p.combBytes + p.preBytes + p.constantBytes + p.workBytes + 2 * p.xBytes + 2 * p.yBytes;
+    return p.ubBytes <= chip.ubBytes;
+}
+
+// x tiles of the busiest core.
+uint64_t TileLoops(const HcPreSinkhornTilingData& p) {
+    const uint64_t full = p.rowsPerFormer / p.batchRows, rest = p.rowsPerFormer % p.batchRows;
+    return (full * CeilDiv(p.batchRows, p.rowFactor) + CeilDiv(rest, p.rowFactor)) * p.dLoop;
+}
+
+// The widest tile beside batches of `batchRows`; dLoop stays 0 when not even 64 columns fit.
+HcPreSinkhornTilingData PlanBatch(HcPreSinkhornTilingData p, uint64_t batchRows, const ChipSpec& chip, uint32_t elementBytes) {
+    p.batchRows = static_cast<uint32_t>(batchRows);
+    p.chunkTokens = ChunkTokens(batchRows, p.hcMult, chip);
+    chip.regbase ? SetBatchRegbase(p) : SetBatchMembase(p);
+    const HcPreSinkhornTilingData batch = p;
+    const auto fits = [&](uint64_t rows, uint64_t columns) {
+        p = batch;
+        return SetTile(p, chip, elementBytes, rows, columns);
+    };
+
+    if (fits(1, p.columnsPerCore)) {  // whole rows: as many as fit, evened out over the batch
+        uint64_t rows = 1, most = Min(batchRows, kMaxDmaBlocks / p.hcMult);
+        while (rows < most) {
+            const uint64_t middle = (rows + most + 1) / 2;
+            fits(middle, batch.columnsPerCore) ? rows = middle : most = middle - 1;
+        }
+        fits(CeilDiv(batchRows, CeilDiv(batchRows, rows)), batch.columnsPerCore);
+        p.dLoop = 1;
+        return p;
+    }
+    // Pieces of one row, equal up to 64 columns. First guess: what would fit if nothing else were in UB.
+    const uint64_t bytesPerColumn = 2 * (p.hcMult + 1) * elementBytes;
+    uint64_t loops = Max(2, CeilDiv(batch.columnsPerCore * bytesPerColumn, chip.ubBytes));
+    uint64_t columns;
+    do columns = AlignUp(CeilDiv(batch.columnsPerCore, loops++), kFloatLanes);
+    while (!fits(1, columns) && columns > kFloatLanes);
+    p.dLoop = p.ubBytes <= chip.ubBytes ? static_cast<uint32_t>(CeilDiv(batch.columnsPerCore, columns)) : 0;
+    return p;
+}
+
+}  // namespace
+
+Result<HcPreSinkhornTilingData> TileHcPreSinkhorn(const HcPreSinkhornShape& s, const ChipSpec& chip) {
+    if (s.hcMult < 1 || s.hcMult > kMaxStreams)
+        return Error("hc_pre_sinkhorn: hc_mult is %" PRId64 ", supported are 1 to %u", s.hcMult, kMaxStreams);
+    if (s.tokens >> 31) return Error("hc_pre_sinkhorn: x has %" PRIu64 " tokens, supported are up to 2147483647", s.tokens);
+    if (s.hidden == 0 || s.hidden >> 29)  // the stride of a DMA is 32 bits of bytes
+        return Error("hc_pre_sinkhorn: x has d = %" PRIu64 " (last dimension), supported are 1 to 536870911", s.hidden);
+    if (s.sinkhornIters < 1 || s.sinkhornIters > UINT32_MAX)
+        return Error("hc_pre_sinkhorn: hc_sinkhorn_iters is %" PRId64 ", it must be at least 1", s.sinkhornIters);
+    if (!(s.hcEps >= 0) || std::isinf(s.hcEps))
+        return Error("hc_pre_sinkhorn: hc_eps must be a finite number >= 0, got %g", static_cast<double>(s.hcEps));
+
+    HcPreSinkhornTilingData plan{};
+    plan.tokens = static_cast<uint32_t>(s.tokens);
+    plan.hcMult = static_cast<uint32_t>(s.hcMult);
+    plan.hidden = static_cast<uint32_t>(s.hidden);
+    plan.sinkhornIters = static_cast<uint32_t>(s.sinkhornIters);
+    plan.hcEps = s.hcEps;
+    const RowSplit split = SplitRows(plan.tokens, chip.vectorCores);
+    plan.usedCores = split.usedCores;
+    plan.formerCores = split.formerCores;
+    plan.rowsPerFormer = split.rowsPerFormer;
+    plan.rowsPerTail = split.rowsPerTail;
+    plan.coresPerToken = 1;
+    plan.columnsPerCore = plan.hidden;
+    if (s.tokens == 0) return plan;
+
+    // Fewer tokens than half the cores: several cores share a token's columns. Each recomputes the token's weights (a few
+    // hundred bytes of mixes); the first writes post and comb_frag.
+    const uint64_t share = chip.vectorCores / plan.usedCores;
+    const uint64_t columns = AlignUp(Max(CeilDiv(s.hidden, share), kMinColumnsPerCore), kColumnSlice);
+    if (share > 1 && columns < s.hidden) {
+        plan.columnsPerCore = static_cast<uint32_t>(columns);
+        plan.coresPerToken = static_cast<uint32_t>(CeilDiv(s.hidden, columns));
+        plan.usedCores *= plan.coresPerToken;
+    }
+
+    // Fewest x tiles first, then fewest batches: more tokens per batch use the vector unit better, but take UB from x.
+    HcPreSinkhornTilingData best{};
+    for (const uint64_t target : {256u, 192u, 128u, 96u, 64u, 48u, 32u, 24u, 16u, 8u, 1u}) {
+        const uint64_t batchRows = CeilDiv(plan.rowsPerFormer, CeilDiv(plan.rowsPerFormer, target));
+        if (batchRows == best.batchRows) continue;
+        const HcPreSinkhornTilingData candidate = PlanBatch(plan, batchRows, chip, s.elementBytes);
+        if (candidate.dLoop != 0 && (best.dLoop == 0 || TileLoops(candidate) < TileLoops(best))) best = candidate;
+    }
+    if (best.dLoop == 0)
+        return Error("hc_pre_sinkhorn: %s has %" PRIu64 " B of UB, too few for one token of hc_mult %u", chip.name, chip.ubBytes,
+                     plan.hcMult);
+    return best;
+}
+
+}  // namespace custom_ops
