@@ -1,0 +1,86 @@
+"""Content-addressed store of compiled units and op packages.
+
+A key is a hash of everything that decides the bytes of the entry. Entries appear by atomic rename and never change, so
+readers need no lock; a file lock per key keeps two builders from doing the same work twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+
+def root() -> Path:
+    """$CUSTOM_OPS_CACHE_DIR, else the user's cache directory of the platform."""
+    if given := os.environ.get("CUSTOM_OPS_CACHE_DIR"):
+        return Path(given).expanduser().resolve()
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "custom_ops"
+
+
+def key_of(parts: Iterable[str | bytes]) -> str:
+    """Hash of a sequence; the lengths go in, so that ("ab", "c") and ("a", "bc") differ."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()[:32]
+
+
+@contextlib.contextmanager
+def _locked(path: Path):
+    import fcntl
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # released when the file closes, also if the process dies
+        yield
+
+
+def obtain(kind: str, name: str, make: Callable[[Path], None]) -> tuple[Path, bool]:
+    """Path of entry `name` ("<key>.so" or "<key>") of `kind`, and whether it was there already.
+
+    make(path) writes the entry, a file or a directory, to a temporary path of the same file system. If it raises,
+    nothing is stored.
+    """
+    home = root() / kind
+    entry = home / name
+    if entry.exists():
+        return entry, True
+    with _locked(root() / "locks" / name):
+        if entry.exists():
+            return entry, True
+        home.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix="tmp-", dir=home))
+        try:
+            make(scratch / name)
+            os.replace(scratch / name, entry)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return entry, False
+
+
+def contents() -> list[tuple[str, int, int]]:
+    """(kind, entries, bytes) of what is stored."""
+    found = []
+    for kind in ("packages", "units"):
+        entries = [e for e in (root() / kind).glob("*") if not e.name.startswith("tmp-")]
+        files = (f for e in entries for f in ([e] if e.is_file() else e.rglob("*")))
+        found.append((kind, len(entries), sum(f.stat().st_size for f in files if f.is_file())))
+    return found
+
+
+def clear() -> None:
+    """Removes every entry. Packages already loaded by running processes stay usable there."""
+    for kind in ("packages", "units", "locks"):
+        shutil.rmtree(root() / kind, ignore_errors=True)

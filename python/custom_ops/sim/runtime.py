@@ -1,0 +1,220 @@
+"""ctypes binding of libcustom_ops_sim.so (sim/opapi/c_api.h and the acl functions it exports). Loaded at first use.
+
+Options, reports and error messages of the library belong to the calling host thread, so everything between
+`apply(options)` and `take_reports()` happens on one thread. ctypes releases the GIL during calls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import _paths
+from .arrays import View
+from .names import FORMAT_ND, nearest
+
+
+class SimOptions(ctypes.Structure):
+    _fields_ = [("soc", ctypes.c_char_p), ("checks", ctypes.c_int32), ("trace", ctypes.c_int32),
+                ("adversarialSeed", ctypes.c_uint64), ("hostThreads", ctypes.c_int32),
+                ("timeoutSeconds", ctypes.c_double), ("ignoredRules", ctypes.c_uint64), ("raise_", ctypes.c_int32)]
+
+
+class SimArgument(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("data", ctypes.c_void_p), ("bytes", ctypes.c_uint64), ("kind", ctypes.c_int32)]
+
+
+class SimAttribute(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int32), ("value", ctypes.c_void_p)]
+
+
+#: SimArgument::kind
+INPUT, OUTPUT, IN_OUT, WORKSPACE, TILING, BY_VALUE = range(6)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How launches run; the fields are documented in custom_ops.simulate."""
+
+    soc: str = "ascend910b"
+    checks: bool = True
+    trace: bool = False
+    adversarial_seed: int = 0
+    host_threads: int | None = None
+    timeout: float | None = None
+    ignore: tuple[str, ...] = ()
+    raise_on_finding: bool = True
+
+    def __post_init__(self):
+        object.__setattr__(self, "ignore", (self.ignore,) if isinstance(self.ignore, str) else tuple(self.ignore))
+        if not isinstance(self.adversarial_seed, int) or not 0 <= self.adversarial_seed < 2**64:
+            raise ValueError(f"adversarial_seed must be an int from 0 to 2**64 - 1, got {self.adversarial_seed!r}")
+        if self.host_threads is not None and self.host_threads < 1:
+            raise ValueError(f"host_threads must be at least 1, or None for all, got {self.host_threads!r}")
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    lib = ctypes.CDLL(str(_paths.library("custom_ops_sim")), mode=ctypes.RTLD_GLOBAL)
+    text, status, size, pointer = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p
+    sizes = ctypes.POINTER(ctypes.c_int64)
+    signatures = {
+        "SimSetOptions": (status, [ctypes.POINTER(SimOptions)]),
+        "SimSocTable": (text, []),
+        "SimRules": (text, []),
+        "SimDescribeHostLibrary": (text, [ctypes.c_char_p]),
+        "SimLaunchKernel": (status, [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64,
+                                     ctypes.POINTER(SimArgument), ctypes.c_int32]),
+        "SimTakeReports": (text, []),
+        "SimTakeTrace": (text, []),
+        "SimFree": (None, [text]),
+        "SimInferShapes": (text, [ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(pointer), ctypes.c_int32,
+                                  ctypes.POINTER(SimAttribute), ctypes.c_int32]),
+        "aclGetRecentErrMsg": (ctypes.c_char_p, []),
+        "aclCreateTensor": (pointer, [sizes, size, ctypes.c_int, sizes, ctypes.c_int64, ctypes.c_int, sizes, size, pointer]),
+        "aclDestroyTensor": (status, [pointer]),
+        "aclCreateIntArray": (pointer, [sizes, size]),
+        "aclDestroyIntArray": (status, [pointer]),
+        "aclCreateFloatArray": (pointer, [ctypes.POINTER(ctypes.c_float), size]),
+        "aclDestroyFloatArray": (status, [pointer]),
+        "aclCreateBoolArray": (pointer, [ctypes.POINTER(ctypes.c_bool), size]),
+        "aclDestroyBoolArray": (status, [pointer]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, arguments
+    return lib
+
+
+@functools.lru_cache(maxsize=None)
+def opapi(path: str) -> ctypes.CDLL:
+    """The aclnn library of an op package."""
+    library()
+    return ctypes.CDLL(path, mode=ctypes.RTLD_LOCAL)
+
+
+def text(pointer: int | None) -> str:
+    if not pointer:
+        raise RuntimeError(last_error())
+    try:
+        return ctypes.string_at(pointer).decode("utf-8", "replace")
+    finally:
+        library().SimFree(pointer)
+
+
+def last_error() -> str:
+    message = library().aclGetRecentErrMsg()
+    return message.decode("utf-8", "replace") if message else "the simulator gave no message"
+
+
+@functools.cache
+def socs() -> list[dict]:
+    """The SoC table: one dict per SKU with the fields of sim/core/soc.h."""
+    return json.loads(text(library().SimSocTable()))
+
+
+@functools.cache
+def rules() -> list[dict]:
+    """{"name", "summary"} of each rule the checkers know."""
+    return json.loads(text(library().SimRules()))
+
+
+def find_soc(name: str) -> dict:
+    """By SKU or family name, case-insensitive; the first SKU of a family stands for its architecture."""
+    for soc in socs():
+        if name.lower() in (soc["name"].lower(), soc["family"].lower()):
+            return soc
+    known = dict.fromkeys([s["family"] for s in socs()] + [s["name"] for s in socs()])
+    raise ValueError(f"soc {name!r} is not known; known are {nearest(name, known)}")
+
+
+def arch(soc: str) -> str:
+    return "regbase" if find_soc(soc)["npuArch"] >= 3000 else "membase"
+
+
+def ignored_bits(names: Iterable[str]) -> int:
+    known = [rule["name"] for rule in rules()]
+    bits = 0
+    for name in names:
+        if name not in known:
+            raise ValueError(f"rule {name!r} is not known; known are {nearest(name, known)}")
+        bits |= 1 << known.index(name)
+    return bits
+
+
+def apply(options: Options) -> None:
+    """Sets the options of this host thread. Findings are never raised by the library: Python decides."""
+    find_soc(options.soc)
+    raw = SimOptions(options.soc.encode(), int(options.checks), int(options.trace), options.adversarial_seed,
+                     options.host_threads or 0, options.timeout or 0.0, ignored_bits(options.ignore), 0)
+    if library().SimSetOptions(ctypes.byref(raw)):
+        raise RuntimeError(last_error())
+
+
+def take_reports() -> list[dict]:
+    return json.loads(text(library().SimTakeReports()))
+
+
+def take_trace() -> list[dict]:
+    return json.loads(text(library().SimTakeTrace()))
+
+
+def describe_host_library(path: Path) -> str:
+    return text(library().SimDescribeHostLibrary(str(path).encode()))
+
+
+def launch_kernel(path: Path, op: str, block_dim: int, tiling_key: int, arguments: Sequence[SimArgument]) -> int:
+    packed = (SimArgument * max(len(arguments), 1))(*arguments)
+    return library().SimLaunchKernel(str(path).encode(), op.encode(), block_dim, tiling_key, packed, len(arguments))
+
+
+class Handles:
+    """acl objects of one call; destroyed together."""
+
+    def __init__(self):
+        self._owned: list[tuple[Any, int]] = []
+        self._alive: list[Any] = []
+
+    def __enter__(self) -> Handles:
+        return self
+
+    def __exit__(self, *_) -> None:
+        for destroy, handle in reversed(self._owned):
+            destroy(handle)
+
+    def tensor(self, view: View | None) -> int | None:
+        if view is None:
+            return None
+        rank = len(view.shape)
+        shape = (ctypes.c_int64 * max(rank, 1))(*view.shape)
+        strides, step = [0] * rank, 1
+        for axis in reversed(range(rank)):
+            strides[axis], step = step, step * view.shape[axis]
+        packed = (ctypes.c_int64 * max(rank, 1))(*strides)
+        lib = library()
+        handle = lib.aclCreateTensor(shape, rank, view.dtype.code, packed, 0, FORMAT_ND, shape, rank, view.address)
+        return self._own(lib.aclDestroyTensor, handle)
+
+    def list_of(self, kind: str, values: Sequence) -> int:
+        lib = library()
+        create, destroy, item = {
+            "list_int": (lib.aclCreateIntArray, lib.aclDestroyIntArray, ctypes.c_int64),
+            "list_float": (lib.aclCreateFloatArray, lib.aclDestroyFloatArray, ctypes.c_float),
+            "list_bool": (lib.aclCreateBoolArray, lib.aclDestroyBoolArray, ctypes.c_bool)}[kind]
+        return self._own(destroy, create((item * max(len(values), 1))(*values), len(values)))
+
+    def keep(self, value: Any) -> Any:
+        """Keeps a ctypes object alive until the call is over."""
+        self._alive.append(value)
+        return value
+
+    def _own(self, destroy, handle: int | None) -> int:
+        if not handle:
+            raise RuntimeError(last_error())
+        self._owned.append((destroy, handle))
+        return handle

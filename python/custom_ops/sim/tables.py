@@ -1,0 +1,58 @@
+"""run.summary(): the same rows through rich when it is installed, else as plain columns."""
+
+from __future__ import annotations
+
+import io
+
+from .report import OpCall
+
+
+def summary(calls: list[OpCall]) -> str:
+    if not calls:
+        return "no simulated calls"
+    return "\n".join(table(*columns) for columns in (_calls(calls), _pipes(calls), _plans(calls)) if columns[2])
+
+
+def _calls(calls: list[OpCall]):
+    rows = [[str(i), call.op, call.soc, str(call.cores), str(call.tiling_key), f"{call.ub_peak:,}",
+             f"{call.cycles:,.0f}", f"{call.seconds * 1e6:,.2f}", str(len(call.findings))] for i, call in enumerate(calls)]
+    return ("calls (modelled)", ["call", "op", "soc", "cores", "key", "UB peak B", "modelled cycles", "modelled us",
+                                 "findings"], rows)
+
+
+def _pipes(calls: list[OpCall]):
+    rows = [[str(i), name, f"{use.instructions:,}", f"{use.bytes:,}", f"{use.busy_cycles:,.0f}",
+             f"{use.max_busy_cycles:,.0f}", f"{100 * use.max_busy_cycles / call.cycles:.0f} %" if call.cycles else ""]
+            for i, call in enumerate(calls) for name, use in call.pipes.items()]
+    return ("pipes, all cores (modelled)", ["call", "pipe", "instructions", "bytes", "modelled busy cycles",
+                                            "busiest core", "of its time"], rows)
+
+
+def _plans(calls: list[OpCall]):
+    rows = [[str(i), call.op, "  ".join(f"{k}={v}" for k, v in call.tiling.items())]
+            for i, call in enumerate(calls) if call.tiling]
+    return "tiling plans", ["call", "op", "plan"], rows
+
+
+def table(title: str, columns: list[str], rows: list[list[str]]) -> str:
+    try:
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+    except ImportError:
+        return _plain(title, columns, rows)
+    grid = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for column in columns:
+        grid.add_column(column, justify="left" if column in ("op", "soc", "pipe", "plan") else "right", overflow="fold")
+    for row in rows:
+        grid.add_row(*row)
+    console = Console(file=io.StringIO(), width=120, color_system=None)
+    console.print(grid)
+    return console.file.getvalue().rstrip() + "\n"
+
+
+def _plain(title: str, columns: list[str], rows: list[list[str]]) -> str:
+    widths = [max(len(r[i]) for r in [columns, *rows]) for i in range(len(columns))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+             for row in [columns, *rows]]
+    return "\n".join([title, *lines]) + "\n"
