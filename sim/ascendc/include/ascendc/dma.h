@@ -151,7 +151,7 @@ __attribute__((noinline)) inline void Issue(const char* api, const End& dst, con
         const int64_t all = blocks.count * blocks.bytes;
         const int64_t written = dstPacked ? blocks.Padded(all) : in ? blocks.Padded(blocks.bytes) : blocks.bytes;
         instruction.operands.reserve(2);
-        instruction.operands.push_back(OperandOf(dst, atomicMode ? Access::ReadWrite : Access::Write, blocks, written,
+        instruction.operands.push_back(OperandOf(dst, Access::Write, blocks, written,
                                                  dstPacked ? 1 : blocks.count, blocks.dstPitch, loops.loop1DstStride,
                                                  loops.loop2DstStride));
         instruction.operands.push_back(OperandOf(src, Access::Read, blocks, srcPacked ? all : blocks.bytes,

@@ -12,10 +12,11 @@ struct Anything {
     constexpr Anything() {}
 };
 template <typename... T> inline constexpr bool kNever = false;
+template <auto... values> inline constexpr bool kNeverValue = false;
 
 }  // namespace sim
 
-// The explicit template arguments of a call are types, or start with a value, or are types followed by a value.
+// The explicit template arguments of a call are types, or values, or types followed by a value.
 #define SIM_NOT_MODELLED_ARGUMENTS                                                                                     \
     ::sim::Anything = {}, ::sim::Anything = {}, ::sim::Anything = {}, ::sim::Anything = {}, ::sim::Anything = {},      \
     ::sim::Anything = {}, ::sim::Anything = {}, ::sim::Anything = {}, ::sim::Anything = {}
@@ -23,8 +24,8 @@ template <typename... T> inline constexpr bool kNever = false;
     template <typename... T> void Name(SIM_NOT_MODELLED_ARGUMENTS) {                                                   \
         static_assert(::sim::kNever<T...>, "AscendC API not modelled: " #Name);                                        \
     }                                                                                                                  \
-    template <auto value, typename... T> void Name(SIM_NOT_MODELLED_ARGUMENTS) {                                       \
-        static_assert(::sim::kNever<T...>, "AscendC API not modelled: " #Name);                                        \
+    template <auto value, auto... values> void Name(SIM_NOT_MODELLED_ARGUMENTS) {                                      \
+        static_assert(::sim::kNeverValue<values...>, "AscendC API not modelled: " #Name);                                        \
     }                                                                                                                  \
     template <typename A, auto value, typename... T> void Name(SIM_NOT_MODELLED_ARGUMENTS) {                           \
         static_assert(::sim::kNever<T...>, "AscendC API not modelled: " #Name);                                        \
