@@ -1,0 +1,49 @@
+// The native CPU kernels, one table of functions per instruction set. Every function works on a half-open range of tokens and touches
+// nothing outside it: the caller may split the tokens over threads in any way without changing a bit of the result.
+#pragma once
+
+#include <cstdint>
+
+namespace custom_ops::native {
+
+enum class Element : int32_t { kFloat32, kFloat16, kBfloat16 };
+
+constexpr int32_t kMaxStreams = 16;    // hc_mult
+constexpr int64_t kTokensPerBlock = 16;  // a whole number of SIMD lanes on every instruction set
+
+struct InvRmsArgs {
+    const void* x;      // [T, elementsPerToken]
+    float* y;           // [T]
+    Element element;    // of x
+    int64_t elementsPerToken;  // hc_mult * d
+    double epsilon;
+};
+
+struct SinkhornArgs {
+    const float* mixes;  // [T, (2 + n) * n]
+    const float* rsqrt;  // [T]
+    const float* scale;  // [3]
+    const float* base;   // [(2 + n) * n]
+    const void* x;       // [T, n, d]
+    void* y;             // [T, d]
+    float* post;         // [T, n]
+    float* comb;         // [T, n, n]
+    Element element;     // of x and y
+    int32_t streams;     // n = hc_mult
+    int64_t hidden;      // d
+    int64_t iterations;
+    float eps;
+    bool bypassCache;    // y is larger than the caches: store it past them
+};
+
+struct Kernels {
+    const char* name;
+    void (*invRms)(const InvRmsArgs& args, int64_t firstToken, int64_t lastToken);
+    void (*sinkhorn)(const SinkhornArgs& args, int64_t firstToken, int64_t lastToken);
+};
+
+// The table for this host: the widest instruction set it has, or the one named by CUSTOM_OPS_CPU
+// (baseline, avx2, avx512). Chosen once.
+const Kernels& HostKernels();
+
+}  // namespace custom_ops::native

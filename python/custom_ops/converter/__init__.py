@@ -1,0 +1,26 @@
+"""torchair converters: how an operator becomes a node of a GE graph (mode max-autotune; graph capture does not use them).
+
+`register()` hands them to torchair. `import custom_ops` calls it when torchair is imported already; after a later
+`import torchair`, call it once before torch.compile.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from . import hc_pre_inv_rms, hc_pre_sinkhorn
+
+_CONVERTERS = {"npu_hc_pre_inv_rms": hc_pre_inv_rms.convert, "npu_hc_pre_sinkhorn": hc_pre_sinkhorn.convert}
+_registered = False
+
+
+def register() -> None:
+    """Registers every converter once; ImportError when there is no torchair."""
+    global _registered
+    if _registered:
+        return
+    import torchair
+
+    for name, convert in _CONVERTERS.items():
+        torchair.register_fx_node_ge_converter(getattr(torch.ops.custom, name).default)(convert)
+    _registered = True

@@ -1,0 +1,65 @@
+"""The operators as typed functions. Each is its torch.ops.custom.npu_* operator and nothing more: same dispatch (CPU, NPU, fake
+tensors, `custom_ops.simulate`), same gradients."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+_inv_rms = torch.ops.custom.npu_hc_pre_inv_rms.default
+_sinkhorn = torch.ops.custom.npu_hc_pre_sinkhorn.default
+
+
+def hc_pre_inv_rms(x: Tensor, *, epsilon: float = 1e-20) -> Tensor:
+    """Reciprocal root mean square of every token over all its residual streams (mHC).
+
+    y[t] = 1 / sqrt(sum_{i, c} x[t, i, c]^2 / (hc_mult * d) + epsilon)
+
+    Args:
+        x:       [T, hc_mult, d] or [b, s, hc_mult, d]  bfloat16 | float16 | float32; hc_mult is 1 to 16, d at least 1,
+                 T may be 0; made contiguous if it is not.
+        epsilon: finite, >= 0. The default 1e-20 is the published one of this operator; DeepSeek-V4 passes 1e-6, which is also
+                 the default of the OpDef attribute.
+    Returns: [T, 1] or [b, s, 1], float32. inf for a row of zeros with epsilon = 0.
+    Raises: RuntimeError naming the argument that does not fit, before anything runs.
+    Accuracy: 4e-6 relative to the float64 oracle for every finite x, also where x^2 leaves the range of float32.
+    Gradient: dx = -(dy * y^3 / (hc_mult * d)) * x; first order only.
+    Source: RMS step of hc_pre, DeepSeek mHC (arXiv 2512.24880); docs/ops/hc_pre_inv_rms.md.
+    """
+    return _inv_rms(x, epsilon=epsilon)
+
+
+def hc_pre_sinkhorn(mixes: Tensor, rsqrt: Tensor, hc_scale: Tensor, hc_base: Tensor, x: Tensor, hc_mult: int = 4,
+                    hc_sinkhorn_iters: int = 20, hc_eps: float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
+    """Mixing weights of a token, its doubly stochastic residual mix, and the streams merged into the block's input (mHC).
+
+    With n = hc_mult and m = mixes[t] * rsqrt[t], cut into n + n + n * n values (comb row-major, row: source stream):
+
+        pre[i]     = sigmoid(m[i] * hc_scale[0] + hc_base[i]) + hc_eps
+        post[j]    = 2 * sigmoid(m[n + j] * hc_scale[1] + hc_base[n + j])
+        C[i, j]    = softmax over j of m[2n + n i + j] * hc_scale[2] + hc_base[2n + n i + j], plus hc_eps
+        C         /= sum_i C + hc_eps, then hc_sinkhorn_iters - 1 times: C /= sum_j C + hc_eps; C /= sum_i C + hc_eps
+        y[t, c]    = sum_i pre[i] * x[t, i, c]
+
+    Args:
+        mixes:    [T, (2 + n) * n] or [b, s, (2 + n) * n]  float32; the projection before it is multiplied by rsqrt.
+        rsqrt:    [T], [T, 1], [b, s] or [b, s, 1]         float32; from hc_pre_inv_rms.
+        hc_scale: [3]            float32; of pre, post, comb.
+        hc_base:  [(2 + n) * n]  float32.
+        x:        [T, n, d] or [b, s, n, d]  bfloat16 | float16 | float32; d at least 1, T may be 0.
+        hc_mult:  n, 1 to 16.
+        hc_sinkhorn_iters: at least 1.
+        hc_eps:   finite, >= 0. The default 1e-5 is the published one of this operator; DeepSeek-V4 passes 1e-6, which is also the
+                  default of the OpDef attribute. The two differ by up to 1.5e-4 in comb on mild logits, much more on peaked ones.
+                  At 0 a logit spread over 87 within a row underflows float32 and may give NaN.
+        Tensors that are not contiguous are made so.
+    Returns:
+        y [T, d] or [b, s, d] in the dtype of x; post [..., n] and comb_frag [..., n, n] in float32. Computed in float32, y
+        rounded once to nearest even. Columns of comb_frag sum to 1 - hc_eps or so; rows do when the rounds have converged.
+    Raises: RuntimeError naming the argument that does not fit, before anything runs.
+    Accuracy: post and comb_frag 1e-5 of the float64 oracle, y 1e-4 or one ulp of its dtype at a rounding tie. The CPU result does not
+        depend on the number of threads nor on the other tokens of the call.
+    Gradient: all five tensors; first order only.
+    Source: Sinkhorn step of hc_pre, DeepSeek mHC (arXiv 2512.24880); docs/ops/hc_pre_sinkhorn.md.
+    """
+    return _sinkhorn(mixes, rsqrt, hc_scale, hc_base, x, hc_mult, hc_sinkhorn_iters, hc_eps)

@@ -1,0 +1,91 @@
+"""assert_matches: one comparison with one table of bounds for every operator and backend."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+F32 = 2.0**-24  # unit roundoff of float32
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    rtol: float
+    atol: float
+    #: Half-width, relative to the sum of the magnitudes that were added, inside which float32 arithmetic may fall on the other
+    #: side of a rounding tie. 0: plain tolerance only.
+    tie: float = 0.0
+
+
+#: By dtype of the output.
+TOLERANCE = {
+    # float32 arithmetic of at most 41 dependent steps on values of order 1.
+    torch.float32: Tolerance(1e-5, 1e-5),
+    # float32 inside, rounded once. 64 roundoffs cover n = 16 products and sums and the error of the weights (exp, division).
+    torch.bfloat16: Tolerance(1e-4, 1e-4, tie=64 * F32),
+    torch.float16: Tolerance(1e-4, 1e-4, tie=64 * F32),
+}
+
+
+def to_numpy(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.detach().cpu().to(torch.float64).numpy()
+
+
+def round_to(values: np.ndarray, dtype: torch.dtype) -> np.ndarray:
+    """float64 -> dtype, to nearest even in one step (torch goes through float32, which rounds twice), back in float64."""
+    values = np.asarray(values, np.float64)
+    if dtype == torch.float64:
+        return values
+    mantissa, smallest, largest = {torch.float32: (24, -149, np.finfo(np.float32).max), torch.float16: (11, -24, 65504.0),
+                                   torch.bfloat16: (8, -133, float.fromhex("0x1.fep127"))}[dtype]
+    with np.errstate(all="ignore"):
+        _, exponent = np.frexp(values)
+        ulp = np.ldexp(1.0, np.maximum(exponent - mantissa, smallest))
+        rounded = np.where(np.isfinite(values), np.rint(values / ulp) * ulp, values)
+        return np.where(np.abs(rounded) > largest, np.copysign(np.inf, rounded), rounded)
+
+
+def ulps(a: np.ndarray, b: np.ndarray, dtype: torch.dtype) -> np.ndarray:
+    """Distance in representable values of a 16-bit dtype; a and b are representable."""
+    def order(values):
+        bits = torch.from_numpy(np.ascontiguousarray(values)).to(dtype).view(torch.int16).numpy().astype(np.int64)
+        return np.where(bits < 0, -(bits & 0x7FFF), bits)
+    return np.abs(order(a) - order(b))
+
+
+def assert_matches(name: str, got: torch.Tensor, oracle, tolerance: Tolerance | None = None, *, magnitude=None, where: str = ""):
+    """`got` equals the float64 `oracle` rounded to its dtype: shape, then places of nan and +-inf, then values.
+
+    magnitude: float64, what was added up in magnitude to give each element (default |oracle|): cancellation makes an
+        absolute error of that size legitimate.
+    """
+    tolerance = tolerance or TOLERANCE[got.dtype]
+    exact = np.asarray(oracle, np.float64)
+    label = f"{name} {list(got.shape)} {str(got.dtype).removeprefix('torch.')}{f' ({where})' if where else ''}"
+    assert tuple(got.shape) == exact.shape, f"{label}: expected shape {list(exact.shape)}"
+    want, have = round_to(exact, got.dtype), to_numpy(got)
+    for kind, test in (("nan", np.isnan), ("+inf", np.isposinf), ("-inf", np.isneginf)):
+        differ = test(want) != test(have)
+        assert not differ.any(), (f"{label}: {kind} at different places, first {_first(differ)}: got {have[differ][0]}, "
+                                  f"expected {want[differ][0]}")
+    scale = np.abs(exact) if magnitude is None else np.maximum(np.abs(exact), magnitude)
+    with np.errstate(all="ignore"):
+        error = np.abs(have - want)
+        bad = (error > tolerance.atol + tolerance.rtol * np.abs(want)) & np.isfinite(want)
+        if tolerance.tie:
+            boundary = (have + want) / 2
+            at_tie = (ulps(have, want, got.dtype) == 1) & (np.abs(exact - boundary) <= tolerance.tie * scale)
+            # Far below the magnitudes that were added, one ulp is less than float32's own error.
+            bad &= ~at_tie & (error > tolerance.tie * scale)
+        else:
+            bad &= error > tolerance.rtol * scale
+    if bad.any():
+        worst = np.unravel_index(np.argmax(np.where(bad, error, -1)), bad.shape)
+        steps = "" if not tolerance.tie else f", {ulps(have[worst][None], want[worst][None], got.dtype)[0]} ulp and not a tie"
+        raise AssertionError(
+            f"{label}: {bad.sum()} of {bad.size} elements differ ({100 * bad.mean():.3g} %)\n"
+            f"  worst at {tuple(map(int, worst))}: got {have[worst]:.9g}, expected {want[worst]:.9g}{steps} (float64 {exact[worst]:.9g})")
+
+
+def _first(mask: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argwhere(mask)[0])

@@ -1,0 +1,63 @@
+"""Inputs of the hyper-connection operators: the data laws that show the published kernels' defects (facts on mHC, sections 5 and 10)."""
+
+import torch
+
+DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
+
+
+def uniform(rng, *shape, low, high):
+    return torch.rand(shape, generator=rng) * (high - low) + low
+
+
+def spread(rng, tokens):
+    """One factor per token, 1e-3 to 1e3: shows rows that are mixed up."""
+    return 10 ** uniform(rng, *tokens, low=-3, high=3)
+
+
+def x_of(law: str, rng: torch.Generator, tokens: tuple, n: int, d: int, dtype: torch.dtype) -> torch.Tensor:
+    shape = (*tokens, n, d)
+    if law == "zeros":
+        x = torch.zeros(shape)
+    elif law == "constant":
+        x = torch.full(shape, 0.75)
+    elif law == "streams":  # x[t, i, :] = i + 1: shows streams weighted by another stream's weight
+        x = torch.arange(1.0, n + 1).reshape(n, 1).expand(shape)
+    elif law == "rows":
+        x = uniform(rng, *shape, low=-1, high=1) * spread(rng, tokens)[..., None, None]
+    elif law == "subnormal":  # of bfloat16 and float32; float16 rounds them to zero
+        x = uniform(rng, *shape, low=-1, high=1) * 1e-39
+    elif law == "normal":
+        x = torch.randn(shape, generator=rng)
+    else:
+        x = uniform(rng, *shape, low=-2, high=2)
+    return x.to(dtype).contiguous()
+
+
+def sinkhorn_inputs(law: str, rng: torch.Generator, tokens: tuple, n: int, d: int, dtype: torch.dtype,
+                    rsqrt_keepdim: bool = True) -> dict[str, torch.Tensor]:
+    mix = (2 + n) * n
+    mixes = uniform(rng, *tokens, mix, low=-2, high=2)
+    rsqrt = uniform(rng, *tokens, low=0.1, high=2)
+    scale = uniform(rng, 3, low=-2, high=2)
+    base = uniform(rng, mix, low=-2, high=2)
+    if law == "rows":  # mixes are normalised by rsqrt, as in the model
+        factors = spread(rng, tokens)
+        mixes, rsqrt = mixes * factors[..., None], rsqrt / factors
+    elif law == "saturated":  # logits of +-50
+        mixes, rsqrt = mixes.sign() * 50, torch.ones_like(rsqrt)
+        scale, base = torch.ones(3), torch.zeros(mix)
+    elif law == "closed":  # pre -> hc_eps, post -> 0
+        base[: 2 * n] = -40
+    elif law == "normal":
+        mixes, base = torch.randn(*tokens, mix, generator=rng), torch.randn(mix, generator=rng)
+    x = x_of(law, rng, tokens, n, d, dtype)
+    return {"mixes": mixes, "rsqrt": rsqrt[..., None] if rsqrt_keepdim else rsqrt, "hc_scale": scale, "hc_base": base, "x": x}
+
+
+def refusal(call) -> str:
+    """The message of the RuntimeError or ValueError that `call` must raise."""
+    try:
+        call()
+    except (RuntimeError, ValueError) as error:
+        return str(error)
+    raise AssertionError("the call was accepted")
