@@ -86,6 +86,9 @@ public:
     void* tpipe = nullptr;              // the live AscendC::TPipe
     float accumulator = 0;              // GetAccVal
     uint64_t compareMask[2] = {0, 0};   // CMPMASK register
+    float deqScale = 1;                 // SetDeqScale
+    float extreme = 0;                  // GetReduceMaxMinCount: value and its index
+    uint32_t extremeIndex = 0;
     int atomicMode = 0;                 // SetAtomicAdd ...: 0 none, 1 add, 2 max, 3 min
     int atomicType = 0;                 // DT_* code
     std::shared_ptr<void> framework;    // state of the kernel-side headers (data cache, tiling key, DMA loops)
