@@ -12,6 +12,7 @@ import json
 import os
 import re
 import subprocess
+import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -25,6 +26,8 @@ ARCHES = {
 _TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|\w+|::|[{}();=<>]|[^\s\w]')
 _MARKER = re.compile(r'^# (\d+) "([^"]*)"')
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Z_]\w+)", re.MULTILINE)
+_REFUSED = "not_modelled.h"  # declares APIs only to refuse them
+_REGISTER = "MicroAPI::"
 _HIDDEN = {"detail", "Detail", "internal", "impl", "Impl"}
 
 
@@ -55,20 +58,23 @@ def modelled() -> tuple[Api, ...]:
     return tuple(Api(**{**row, "arches": tuple(row["arches"])}) for row in json.loads(path.read_text()))
 
 
-def names(arch: str | None = None) -> list[str]:
-    return [api.name for api in modelled() if arch is None or arch in api.arches]
+def missing(name: str, arch: str, member: bool = False, shown: int | None = None) -> str:
+    """Sentence for a name that `arch` does not have: a free function, type or macro, or a member of a class.
 
+    Lists what there is, nearest first: all of it, or the `shown` nearest.
+    """
+    def fits(api: Api) -> bool:
+        return ("::" in api.name.removeprefix(_REGISTER)) == member
 
-def missing(name: str, arch: str) -> str:
-    """Sentence for a name that `arch` does not have."""
-    known = names(arch)
-    elsewhere = [api for api in modelled() if api.name.split("::")[-1] == name and arch not in api.arches]
+    elsewhere = [api for api in modelled() if api.name.split("::")[-1] == name and fits(api) and arch not in api.arches]
     if elsewhere:
         return f"{name} is modelled for {elsewhere[0].arches[0]} only, this is the {arch} build"
-    shorts = {}
-    for full in known:
-        shorts.setdefault(full.split("::")[-1], full)
-    return f"{name} is not modelled by the simulator; modelled are: {_nearest(name, list(shorts), shorts)}"
+    known: dict[str, str] = {}
+    for api in modelled():
+        if fits(api) and arch in api.arches and not api.name.startswith(("DT_", "FORMAT_")):
+            known.setdefault(api.name.split("::")[-1], api.name)
+    ranked = [known[short] for short in _nearest_first(name, list(known))]
+    return f"{name} is not modelled by the simulator; modelled are: {_listed(ranked, shown)}"
 
 
 def missing_header(name: str) -> str:
@@ -76,18 +82,22 @@ def missing_header(name: str) -> str:
 
     include = compiler.KERNEL_INCLUDES[0]
     known = [str(p.relative_to(include)) for p in sorted(include.rglob("*.h"))]
-    public = [k for k in known if not k.startswith("ascendc/")]
-    return f'header "{name}" is not modelled by the simulator; modelled are: {_nearest(name, public, {})}'
+    ranked = _nearest_first(name, [k for k in known if not k.startswith("ascendc/")])
+    return f'header "{name}" is not modelled by the simulator; modelled are: {_listed(ranked, None)}'
 
 
-def _nearest(name: str, known: list[str], full: dict[str, str], shown: int = 12) -> str:
+def _nearest_first(name: str, known: list[str]) -> list[str]:
     def score(candidate: str) -> float:
         ratio = difflib.SequenceMatcher(None, name.lower(), candidate.lower()).ratio()
         return ratio + (0.3 if candidate.lower().startswith(name.lower()[:4]) else 0.0)
 
-    ranked = [full.get(k, k) for k in sorted(known, key=lambda k: (-score(k), k))]
-    rest = len(ranked) - shown
-    return ", ".join(ranked[:shown]) + (f" ... and {rest} more (custom-ops sim apis)" if rest > 0 else "")
+    return sorted(known, key=lambda k: (-score(k), k))
+
+
+def _listed(ranked: list[str], shown: int | None) -> str:
+    rest = f" ... and {len(ranked) - shown} more" if shown and len(ranked) > shown else ""
+    return textwrap.fill(", ".join(ranked[:shown]) + rest, 116, subsequent_indent="    ", break_long_words=False,
+                         break_on_hyphens=False)
 
 
 def _scan(tool, include: Path, files: list[Path]) -> list[Api]:
@@ -102,11 +112,13 @@ def _scan(tool, include: Path, files: list[Path]) -> list[Api]:
             raise BuildError(f"the simulator's headers do not preprocess:\n{done.stderr}", output=done.stderr,
                              command=command)
         for header, text in _own_text(done.stdout, include):
+            if header.endswith("not_modelled.h"):
+                continue
             for kind, name in _declarations(text):
                 found.setdefault((kind, name), (header, set()))[1].add(arch)
     for path in files:
         for name in _DEFINE.findall(path.read_text()):
-            if not name.startswith(("SIM_", "_")) and not name.endswith("_H"):
+            if not name.startswith(("SIM_", "REG_", "CUSTOM_OPS_", "_")) and not name.endswith("_H"):
                 found.setdefault(("macro", name), (str(path.relative_to(include)), set()))[1].update(ARCHES)
     return [Api(name, kind, header, tuple(a for a in ARCHES if a in arches))
             for (kind, name), (header, arches) in sorted(found.items(), key=lambda item: (item[0][1], item[0][0]))]
@@ -119,16 +131,23 @@ def _own_text(preprocessed: str, include: Path):
     for line in preprocessed.splitlines():
         if marker := _MARKER.match(line):
             path = Path(os.path.normpath(marker[2]))
-            own = path.is_relative_to(include)
+            own = path.is_relative_to(include) and path.name != _REFUSED
             current = pieces.setdefault(str(path.relative_to(include)), []) if own else None
         elif current is not None:
             current.append(line)
     return [(header, "\n".join(lines)) for header, lines in pieces.items()]
 
 
+@dataclass
+class _Scope:
+    kind: str            # namespace | class | body
+    name: str = ""
+    public: bool = True
+
+
 def _declarations(text: str):
-    """(kind, name) of what namespace AscendC and the classes in it declare."""
-    scopes: list[tuple[str, str]] = []   # ("namespace" | "class" | "body", name)
+    """(kind, name) of what namespace AscendC and the public parts of its classes declare."""
+    scopes: list[_Scope] = []
     statement: list[str] = []
     for token in _TOKEN.findall(text):
         if token == "{":
@@ -143,39 +162,44 @@ def _declarations(text: str):
         elif token == ";":
             yield from _named(statement, scopes, None)
             statement = []
+        elif token == ":" and scopes and len(statement) == 1 and statement[0] in ("public", "private", "protected"):
+            scopes[-1].public = statement[0] == "public"
+            statement = []
         else:
             statement.append(token)
 
 
-def _scope(statement: list[str]) -> tuple[str, str]:
+def _scope(statement: list[str]) -> _Scope:
     if "namespace" in statement:
-        return "namespace", "".join(statement[statement.index("namespace") + 1:])
+        return _Scope("namespace", "".join(statement[statement.index("namespace") + 1:]))
     depth = 0
     for position, token in enumerate(statement):
         depth += (token == "<") - (token == ">")
         if depth == 0 and token in ("class", "struct", "enum", "union"):
             rest = [t for t in statement[position + 1:] if t not in ("class", "struct")]
             if "(" not in rest and rest:
-                return "class", rest[0]
-    return "body", ""
+                return _Scope("class", rest[0], public=token != "class")
+    return _Scope("body")
 
 
-def _named(statement: list[str], scopes: list[tuple[str, str]], opens: tuple[str, str] | None):
-    if not scopes or any(kind == "body" for kind, _ in scopes):
+def _named(statement: list[str], scopes: list[_Scope], opens: _Scope | None):
+    if not scopes or any(scope.kind == "body" or not scope.public for scope in scopes):
         return
-    path = [part for kind, name in scopes for part in name.split("::")]
+    path = [part for scope in scopes for part in scope.name.split("::")]
     if path[0] != "AscendC" or _HIDDEN & set(path):
         return
-    prefix = "::".join(path[1:]).replace("Reg", "MicroAPI", 1) if path[1:2] == ["Reg"] else "::".join(path[1:])
+    path = path[1:]
+    if path[:1] == ["Reg"]:
+        path[0] = _REGISTER[:-2]
     name, kind = "", "function"
-    if opens and opens[0] == "class":
-        name, kind = opens[1], "type"
+    if opens and opens.kind == "class":
+        name, kind = opens.name, "type"
     elif "using" in statement and "=" in statement:
         name, kind = statement[statement.index("=") - 1], "type"
-    elif not opens or opens[0] == "body":
+    elif not opens or opens.kind == "body":
         name = _function_name(statement)
-    if name and name[0].isupper() and (not path[1:] or name != path[-1]):
-        yield kind, f"{prefix}::{name}" if prefix else name
+    if name[:1].isupper() and len(name) > 1 and not name.endswith("Lanes") and name != (path or [""])[-1]:
+        yield kind, "::".join([*path, name])
 
 
 def _function_name(statement: list[str]) -> str:

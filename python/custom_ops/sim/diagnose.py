@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -9,9 +10,14 @@ from ..errors import BuildError, CompileError
 from . import api_list
 
 _ERROR = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<message>.*)$", re.MULTILINE)
+_CALLED_FROM = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)?\s+(?:required from here|note: in instantiation)",
+                          re.MULTILINE)
+_NOT_MODELLED = re.compile(r"AscendC API not modelled: (\w+)")  # sim/ascendc/include/ascendc/not_modelled.h
 _LINK_ERROR = re.compile(r"undefined reference to [`'](?P<name>.+)'")
 # What g++ and clang++ say about a name they do not know. Group 1 is the name.
 _UNKNOWN = tuple(re.compile(p) for p in (
+    r"AscendC API not modelled: (\w+)",   # ascendc/not_modelled.h
+    r"^(\w+) is not modelled$",
     r"['‘](\w+)['’] was not declared in this scope",
     r"['‘](\w+)['’] is not a member of ['‘]AscendC",
     r"['‘](\w+)['’] in namespace ['‘]AscendC.*?['’] does not name",
@@ -28,7 +34,7 @@ _SHOWN = 5
 
 
 def build_error(unit, output: str, command: list[str]) -> BuildError:
-    errors = [_parse(match, unit.root) for match in _ERROR.finditer(output)]
+    errors = list(dict.fromkeys(_parse(match, output, unit.root) for match in _ERROR.finditer(output)))
     if not errors:
         missing = list(dict.fromkeys(m["name"] for m in _LINK_ERROR.finditer(output)))
         errors = [CompileError("", 0, f"undefined: {name}") for name in missing]
@@ -46,10 +52,17 @@ def build_error(unit, output: str, command: list[str]) -> BuildError:
                       command=command)
 
 
-def _parse(match: re.Match, root: Path) -> CompileError:
-    path = Path(match["file"])
+def _parse(match: re.Match, output: str, root: Path) -> CompileError:
+    """Errors inside the simulator's templates are shown where the user's code led to them."""
+    place = match
+    if f"{os.sep}sim{os.sep}ascendc{os.sep}" in match["file"]:
+        before = list(_CALLED_FROM.finditer(output, 0, match.start()))   # g++ says it first
+        after = _CALLED_FROM.search(output, match.end())                 # clang++ after it
+        place = before[-1] if before else after or match
+    path = Path(place["file"])
     shown = path.relative_to(root) if path.is_relative_to(root) else path
-    return CompileError(str(shown), int(match["line"]), match["message"])
+    api = _NOT_MODELLED.search(match["message"])
+    return CompileError(str(shown), int(place["line"]), f"{api[1]} is not modelled" if api else match["message"])
 
 
 def _hints(errors: list[CompileError], unit) -> list[tuple[str, str]]:
@@ -62,7 +75,9 @@ def _hints(errors: list[CompileError], unit) -> list[tuple[str, str]]:
             continue
         name = next((m[1] for p in _UNKNOWN if (m := p.search(error.message))), None)
         if name and _looks_like_an_api(name, error.message):
-            found.setdefault(name, api_list.missing(name, "regbase" if "__NPU_ARCH__=3510" in unit.defines else "membase"))
+            arch = "regbase" if "__NPU_ARCH__=3510" in unit.defines else "membase"
+            found.setdefault(name, api_list.missing(name, arch, "has no member" in error.message,
+                                                       shown=5 if found else None))
     return list(found.items())
 
 

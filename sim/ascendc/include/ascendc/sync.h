@@ -41,7 +41,9 @@ inline Pipe PipeOf(pipe_t pipe, const char* api, Location where) {
         case PIPE_MTE3: return Pipe::MTE3;
         default: break;
     }
-    Core::Current().Fail(Rule::PipeLegality, api, "", "a vector core has the pipes S, V, MTE2 and MTE3 only", where);
+    const char* name = pipe == PIPE_M ? "PIPE_M" : pipe == PIPE_MTE1 ? "PIPE_MTE1" : pipe == PIPE_FIX ? "PIPE_FIX" : "this pipe";
+    Core::Current().Fail(Rule::PipeLegality, api, "", std::string("a vector core has no ") + name +
+                         ", it has PIPE_S, PIPE_V, PIPE_MTE2 and PIPE_MTE3", where);
 }
 
 // Both ends of a flag, checked.
