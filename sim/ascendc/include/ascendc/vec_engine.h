@@ -59,6 +59,7 @@ struct Traits {
     bool accumulates = false;   // dst == src1 with repeat strides 0: serial accumulation over the repeats is defined
     int64_t blockLimit = 255;   // of block strides: uint8_t in BinaryRepeatParams, uint16_t in UnaryRepeatParams
     bool readsDst = false;      // tensors[1] is dst again
+    int64_t repeatLimit = 255;  // of repeat strides
 };
 
 // Lets the loop take the longest runs: all lanes at once, whole repeats, blocks, or single lanes of a bit mask.
@@ -95,7 +96,7 @@ __attribute__((noinline)) inline void IssueCall(const Entry& entry, const Traits
             tensors[i].stride = {1, int64_t(lanes.perRepeat) * tensors[i].size / kBlockBytes};
     } else {
         for (uint32_t i = 0; i < count; ++i)
-            CheckStride(core, entry.name, tensors[i].name, tensors[i].stride, traits.blockLimit, 255, where);
+            CheckStride(core, entry.name, tensors[i].name, tensors[i].stride, traits.blockLimit, traits.repeatLimit, where);
         CheckDstBlocks(core, entry.name, lanes, tensors[0], where);
     }
     const uint64_t work = lanes.repeats * uint64_t(entry.perLane && lanes.perRepeat == 128 ? 2 : 1);
