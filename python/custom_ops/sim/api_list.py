@@ -112,8 +112,6 @@ def _scan(tool, include: Path, files: list[Path]) -> list[Api]:
             raise BuildError(f"the simulator's headers do not preprocess:\n{done.stderr}", output=done.stderr,
                              command=command)
         for header, text in _own_text(done.stdout, include):
-            if header.endswith("not_modelled.h"):
-                continue
             for kind, name in _declarations(text):
                 found.setdefault((kind, name), (header, set()))[1].add(arch)
     for path in files:

@@ -16,7 +16,6 @@ _NOT_MODELLED = re.compile(r"AscendC API not modelled: (\w+)")  # sim/ascendc/in
 _LINK_ERROR = re.compile(r"undefined reference to [`'](?P<name>.+)'")
 # What g++ and clang++ say about a name they do not know. Group 1 is the name.
 _UNKNOWN = tuple(re.compile(p) for p in (
-    r"AscendC API not modelled: (\w+)",   # ascendc/not_modelled.h
     r"^(\w+) is not modelled$",
     r"['‘](\w+)['’] was not declared in this scope",
     r"['‘](\w+)['’] is not a member of ['‘]AscendC",
@@ -60,7 +59,7 @@ def _parse(match: re.Match, output: str, root: Path) -> CompileError:
         after = _CALLED_FROM.search(output, match.end())                 # clang++ after it
         place = before[-1] if before else after or match
     path = Path(place["file"])
-    shown = path.relative_to(root) if path.is_relative_to(root) else path
+    shown = path.relative_to(root) if path.is_relative_to(root) else path.name if "tmp-" in str(path) else path
     api = _NOT_MODELLED.search(match["message"])
     return CompileError(str(shown), int(place["line"]), f"{api[1]} is not modelled" if api else match["message"])
 
