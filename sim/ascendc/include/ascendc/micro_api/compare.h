@@ -1,0 +1,76 @@
+// Compare and select (facts 6.5).
+#pragma once
+
+#include "ascendc/micro_api/math.h"
+
+namespace AscendC::Reg {
+
+namespace detail {
+
+template <CMPMODE mode, typename A>
+REG_INLINE inline bool Holds(A a, A b) {
+    if constexpr (mode == CMPMODE::LT) return a < b;
+    else if constexpr (mode == CMPMODE::GT) return a > b;
+    else if constexpr (mode == CMPMODE::EQ) return a == b;
+    else if constexpr (mode == CMPMODE::LE) return a <= b;
+    else if constexpr (mode == CMPMODE::GE) return a >= b;
+    else return a != b;
+}
+
+// Lane i of the result, if on in the mask, says holds(i).
+template <typename U, typename F>
+REG_INLINE inline void CompareLanes(MaskReg& dst, const MaskReg& mask, F holds) {
+    constexpr uint32_t step = U::kMaskStep, perWord = 64 / step;
+    MaskReg result;
+    for (uint32_t w = 0; w < 4; ++w) {
+        uint64_t word = 0;
+        for (uint32_t i = 0; i < perWord; ++i) word |= uint64_t(holds(w * perWord + i)) << (i * step);
+        result.word[w] = word & mask.word[w];
+    }
+    dst = result;
+}
+
+}  // namespace detail
+
+template <typename T = DefaultType, CMPMODE mode = CMPMODE::EQ, typename U, typename = IfRegisters<U>>
+inline void Compare(MaskReg& dst, U& src0, U& src1, MaskReg& mask, sim::Location where = sim::Location::Here()) {
+    static_assert(detail::kNames<T, U>, "Compare: T is not the type of the registers");
+    sim::VectorFunction& function = sim::InVectorFunction("Compare", where);
+    function.Spend(detail::ArithmeticCost<U>());
+    detail::CheckUse<U::kMaskStep>(function, "Compare", "src0", src0.taint, mask, where);
+    detail::CheckUse<U::kMaskStep>(function, "Compare", "src1", src1.taint, mask, where);
+    detail::CompareLanes<U>(dst, mask, [&](uint32_t i) {
+        return detail::Holds<mode>(detail::Widen(src0.lane[i]), detail::Widen(src1.lane[i]));
+    });
+}
+
+#define REG_COMPARE_SCALAR(Name)                                                                                           \
+    template <typename T = DefaultType, CMPMODE mode = CMPMODE::EQ, typename U, typename S, typename = IfRegisters<U>,     \
+              typename = IfScalar<S>>                                                                                      \
+    inline void Name(MaskReg& dst, U& src, S scalar, MaskReg& mask, sim::Location where = sim::Location::Here()) {         \
+        static_assert(detail::kNames<T, U>, #Name ": T is not the type of the register");                                 \
+        sim::VectorFunction& function = sim::InVectorFunction(#Name, where);                                               \
+        function.Spend(detail::ArithmeticCost<U>());                                                                       \
+        detail::CheckUse<U::kMaskStep>(function, #Name, "src", src.taint, mask, where);                                    \
+        const auto s = detail::Widen(detail::ToElement<typename U::ActualT>(scalar));                                      \
+        detail::CompareLanes<U>(dst, mask,                                                                                 \
+                                [&](uint32_t i) { return detail::Holds<mode>(detail::Widen(src.lane[i]), s); });           \
+    }
+REG_COMPARE_SCALAR(CompareScalar)
+REG_COMPARE_SCALAR(Compares)
+#undef REG_COMPARE_SCALAR
+
+// dst = mask ? src0 : src1
+template <typename T = DefaultType, typename U, typename = IfRegisters<U>>
+inline void Select(U& dst, U& src0, U& src1, MaskReg& mask, sim::Location where = sim::Location::Here()) {
+    static_assert(detail::kNames<T, U>, "Select: T is not the type of the registers");
+    sim::InVectorFunction("Select", where).Spend(detail::kDualIssue);
+    sim::Taint other = src1.taint;
+    detail::SetTaint<U::kMaskStep>(other, src0.taint, mask, true);
+    U chosen = src1;
+    detail::Commit(chosen, src0.lane, mask, true);
+    chosen.taint = other;
+    dst = chosen;
+}
+
+}  // namespace AscendC::Reg
