@@ -30,7 +30,7 @@ void SetBytes(HcPreInvRmsTilingData& plan, const HcPreInvRmsShape& s, const Chip
     plan.outRows = static_cast<uint32_t>(OutRows(plan.rowsPerFormer, rows));
     plan.xBytes = static_cast<uint32_t>(rows * Pitch(columns, s.elementBytes) * s.elementBytes + overrun);
     plan.workBytes = static_cast<uint32_t>(lanes * workPerLane);
-    plan.sumBytes = static_cast<uint32_t>(2 * outRows * 4);  // sums, and the partial sums (then the ones) beside them
+    plan.sumBytes = static_cast<uint32_t>(2 * outRows * 4);  // sums; ones
     plan.outBytes = static_cast<uint32_t>(outRows * 4);
     plan.ubBytes = 2 * plan.xBytes + plan.workBytes + plan.sumBytes + 2 * plan.outBytes;
 }
@@ -53,7 +53,7 @@ void SplitWork(HcPreInvRmsTilingData& plan, const HcPreInvRmsShape& s, const Chi
     const uint64_t lanes = Min(tile, AlignDown(spare, kFloatLanes));
     if (lanes >= pitch) {
         plan.workRows = static_cast<uint32_t>(lanes / pitch);
-        plan.workColumns = plan.columnFactor;
+        plan.workColumns = static_cast<uint32_t>(pitch);
         SetBytes(plan, s, chip, plan.rowFactor, plan.columnFactor, plan.workRows * pitch);
     } else {
         const uint64_t passes = CeilDiv(pitch, lanes);

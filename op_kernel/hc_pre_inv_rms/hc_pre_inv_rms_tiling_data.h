@@ -22,14 +22,14 @@ struct HcPreInvRmsTilingData {
 
     // One pass of the vector unit inside a DMA tile (membase): workRows rows, or workColumns of one row.
     uint32_t workRows;
-    uint32_t workColumns;    // elements; columnFactor, or a multiple of 64
+    uint32_t workColumns;    // elements; a padded row, or a multiple of 64
 
     uint32_t outRows;        // rows whose sums are finished and written out together
 
     // UB, bytes of one buffer each (membase and regbase use different subsets; unused ones are 0).
     uint32_t xBytes;         // x tile, two buffers
     uint32_t workBytes;      // squares, and float32 copy of 16-bit x
-    uint32_t sumBytes;       // sums of outRows rows
+    uint32_t sumBytes;       // sums of outRows rows, and as many ones
     uint32_t outBytes;       // results of outRows rows, two buffers
     uint32_t ubBytes;        // all of them
 };

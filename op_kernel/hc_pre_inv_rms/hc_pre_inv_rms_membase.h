@@ -1,0 +1,129 @@
+// y[t] = 1 / sqrt(mean over hc_mult * d of x[t]^2 + epsilon), for the 910B family.
+//
+// Order of the sum: squares of a row are added onto workColumns lanes column piece after column piece, then the lanes by
+// halves down to 64 and pairwise from there.
+#pragma once
+
+#include "../common/rows_membase.h"
+#include "hc_pre_inv_rms_tiling_data.h"
+
+namespace hc {
+
+template <typename T>
+class HcPreInvRmsMembase {
+public:
+    __aicore__ inline void Init(GM_ADDR x, GM_ADDR y, const HcPreInvRmsTilingData* tiling, AscendC::TPipe* pipe) {
+        tiling_ = *tiling;
+        const uint32_t core = AscendC::GetBlockIdx();
+        rows_ = core < tiling_.formerCores ? tiling_.rowsPerFormer : tiling_.rowsPerTail;
+        const uint64_t firstRow = static_cast<uint64_t>(core) * tiling_.rowsPerTail + Min(core, tiling_.formerCores);
+        if (rows_ == 0) return;
+        x_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(x) + firstRow * tiling_.rowElements, rows_ * tiling_.rowElements);
+        y_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(y) + firstRow, rows_);
+        pipe->InitBuffer(xQue_, 2, tiling_.xBytes);
+        pipe->InitBuffer(yQue_, 2, tiling_.outBytes);
+        pipe->InitBuffer(sumBuf_, tiling_.sumBytes);
+        pipe->InitBuffer(workBuf_, tiling_.workBytes);
+        sums_ = sumBuf_.Get<float>();
+        ones_ = sums_[tiling_.outBytes / sizeof(float)];
+        squares_ = workBuf_.Get<float>();
+        if constexpr (kNarrow) wide_ = squares_[tiling_.workBytes / (2 * sizeof(float))];
+    }
+
+    __aicore__ inline void Process() {
+        for (uint32_t first = 0; first < rows_; first += tiling_.outRows) {
+            const uint32_t rows = Min(tiling_.outRows, rows_ - first);
+            for (uint32_t row = 0; row < rows; row += tiling_.rowFactor)
+                for (uint32_t piece = 0; piece < tiling_.columnLoop; ++piece) {
+                    const uint32_t tileRows = Min(tiling_.rowFactor, rows - row);
+                    CopyIn(first + row, tileRows, piece);
+                    Compute(row, tileRows, piece);
+                }
+            Finish(rows);
+            CopyOut(first, rows);
+        }
+    }
+
+private:
+    static constexpr bool kNarrow = sizeof(T) == 2;  // x needs a float32 copy
+
+    __aicore__ inline uint32_t Columns(uint32_t piece) const {
+        const uint64_t rest = tiling_.rowElements - static_cast<uint64_t>(piece) * tiling_.columnFactor;
+        return rest < tiling_.columnFactor ? static_cast<uint32_t>(rest) : tiling_.columnFactor;
+    }
+
+    __aicore__ inline void CopyIn(uint32_t row, uint32_t rows, uint32_t piece) {
+        AscendC::LocalTensor<T> x = xQue_.template AllocTensor<T>();
+        const uint32_t columns = Columns(piece);  // several rows only when a tile holds whole rows: GM pitch = columns
+        CopyRowsIn(x, x_[row * tiling_.rowElements + static_cast<uint64_t>(piece) * tiling_.columnFactor], rows, columns, columns);
+        xQue_.EnQue(x);
+    }
+
+    // sums[row : row + rows] = sum(x^2); with several pieces to a row the lanes are summed after the last.
+    __aicore__ inline void Compute(uint32_t row, uint32_t rows, uint32_t piece) {
+        AscendC::LocalTensor<T> x = xQue_.template DeQue<T>();
+        const uint32_t pitch = RowPitch<T>(Columns(piece));
+        const bool last = piece + 1 == tiling_.columnLoop;
+        for (uint32_t group = 0; group < rows; group += tiling_.workRows) {
+            const uint32_t groupRows = Min(tiling_.workRows, rows - group);
+            const uint32_t width = Min(tiling_.workColumns, pitch);  // of the first pass, the widest
+            for (uint32_t column = 0; column < pitch; column += width)
+                AddSquares(x[group * pitch + column], groupRows * Min(width, pitch - column), piece == 0 && column == 0);
+            if (last) {
+                const uint32_t lanes = tiling_.columnLoop == 1 ? width : tiling_.workColumns;
+                SumLanes(sums_[row + group], squares_, lanes, groupRows, lanes);
+            }
+        }
+        xQue_.FreeTensor(x);
+    }
+
+    __aicore__ inline void AddSquares(const AscendC::LocalTensor<T>& x, uint32_t count, bool first) {
+        AscendC::LocalTensor<float> wide;
+        if constexpr (kNarrow) {
+            wide = wide_;
+            AscendC::Cast(wide, x, AscendC::RoundMode::CAST_NONE, count);
+            FenceVector();
+        } else {
+            wide = x;
+        }
+        if (first) {
+            AscendC::Mul(squares_, wide, wide, static_cast<int32_t>(count));
+        } else {
+            AscendC::MulAddDst(squares_, wide, wide, static_cast<int32_t>(count));
+        }
+        FenceVector();
+    }
+
+    // y = 1 / sqrt(sum / R + epsilon)
+    __aicore__ inline void Finish(uint32_t rows) {
+        const int32_t count = static_cast<int32_t>(rows);
+        AscendC::LocalTensor<float> y = yQue_.template AllocTensor<float>();
+        AscendC::Duplicate(ones_, 1.0f, count);
+        AscendC::Muls(sums_, sums_, tiling_.inverseCount, count);
+        FenceVector();
+        AscendC::Adds(sums_, sums_, tiling_.epsilon, count);
+        FenceVector();
+        AscendC::Sqrt(sums_, sums_, count);
+        FenceVector();
+        AscendC::Div(y, ones_, sums_, count);
+        FenceVector();
+        yQue_.EnQue(y);
+    }
+
+    __aicore__ inline void CopyOut(uint32_t row, uint32_t rows) {
+        AscendC::LocalTensor<float> y = yQue_.template DeQue<float>();
+        CopyFlatOut(y_[row], y, rows);
+        yQue_.FreeTensor(y);
+    }
+
+    HcPreInvRmsTilingData tiling_;
+    uint32_t rows_ = 0;
+    AscendC::GlobalTensor<T> x_;
+    AscendC::GlobalTensor<float> y_;
+    AscendC::TQue<AscendC::TPosition::VECIN, 1> xQue_;
+    AscendC::TQue<AscendC::TPosition::VECOUT, 1> yQue_;
+    AscendC::TBuf<AscendC::TPosition::VECCALC> sumBuf_, workBuf_;
+    AscendC::LocalTensor<float> sums_, ones_, squares_, wide_;
+};
+
+}  // namespace hc
