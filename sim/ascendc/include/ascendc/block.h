@@ -34,16 +34,16 @@ inline GM_ADDR GetUserWorkspace(GM_ADDR workspace) {
 
 namespace sim {
 
-inline bool TilingKeyIs(uint64_t key) {
+inline bool TilingKeyIs(uint64_t key, Location where = Location::Here()) {
     FrameworkState& state = FrameworkState::Current();
     const bool taken = Core::Current().TilingKey() == key;
-    state.tilingKeyAsked = true;
+    state.tilingKeyAsked = where;
     state.tilingKeyTaken |= taken;
     return taken;
 }
 template <typename... Keys>
-bool TilingKeyIn(Keys... keys) {
-    return (... | TilingKeyIs(static_cast<uint64_t>(keys)));
+bool TilingKeyIn(Location where, Keys... keys) {
+    return (... | TilingKeyIs(static_cast<uint64_t>(keys), where));
 }
 inline void SetKernelType(KernelMetaType type, Location where) {
     if (type != KERNEL_TYPE_AIV_ONLY && type != KERNEL_TYPE_MIX_AIV_1_0 && type != KERNEL_TYPE_VECTORCORE)
@@ -60,7 +60,7 @@ inline void SetKernelType(KernelMetaType type, Location where) {
 // The key is a run-time value here; on the device every key is a binary of its own.
 #define TILING_KEY_VAR (::sim::Core::Current().TilingKey())
 #define TILING_KEY_IS(key) (::sim::TilingKeyIs(key))
-#define TILING_KEY_LIST(...) (::sim::TilingKeyIn(__VA_ARGS__))
+#define TILING_KEY_LIST(...) (::sim::TilingKeyIn(::sim::Location::Here(), __VA_ARGS__))
 #define KERNEL_TASK_TYPE_DEFAULT(type) ::sim::SetKernelType(type, ::sim::Location::Here())
 #define KERNEL_TASK_TYPE(key, type) \
     do { if (TILING_KEY_VAR == (key)) ::sim::SetKernelType(type, ::sim::Location::Here()); } while (0)

@@ -89,7 +89,8 @@ private:
 struct FrameworkState {
     DataCache cache;
     AscendC::LoopModeParams loops[2];  // by DataCopyMVType
-    bool tilingKeyAsked = false, tilingKeyTaken = false;
+    Location tilingKeyAsked;  // last TILING_KEY_IS, line 0: none
+    bool tilingKeyTaken = false;
 
     static FrameworkState& Current() {
         Core& core = Core::Current();

@@ -1,4 +1,4 @@
-// What a compiled kernel exports. The build writes one file per kernel:
+// What a compiled kernel exports (sim::KernelInvoke in sim/core/launch.h). The build writes one file per kernel:
 //
 //     #include "<kernel>.cpp"
 //     #include "ascendc/kernel_entry.h"
@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "ascendc/block.h"
-#include "sim/core/launch.h"
 
 namespace sim {
 
@@ -19,29 +18,29 @@ Parameter EntryArgument(void* argument) {
 }
 
 // What can only be known when the kernel has ended.
-inline void EndOfKernel(Location entry) {
+inline void EndOfKernel() {
     Core& core = Core::Current();
     if (!core.framework) return;
     FrameworkState& state = FrameworkState::Current();
-    if (state.tilingKeyAsked && !state.tilingKeyTaken)
+    if (state.tilingKeyAsked.line != 0 && !state.tilingKeyTaken)
         core.Report(Rule::TilingKey, "TILING_KEY_IS", "", "no branch of the kernel takes tiling key " +
-                    std::to_string(core.TilingKey()), entry);
+                    std::to_string(core.TilingKey()), state.tilingKeyAsked);
     state.cache.End(core);
 }
 
 template <typename... Parameters, size_t... I>
-void InvokeEntry(void (*entry)(Parameters...), void* const* argv, std::index_sequence<I...>, Location where) {
+void InvokeEntry(void (*entry)(Parameters...), void* const* argv, std::index_sequence<I...>) {
     entry(EntryArgument<Parameters>(argv[I])...);
-    EndOfKernel(where);
+    EndOfKernel();
 }
 template <typename... Parameters>
-void InvokeEntry(void (*entry)(Parameters...), void* const* argv, Location where) {
-    InvokeEntry(entry, argv, std::index_sequence_for<Parameters...>{}, where);
+void InvokeEntry(void (*entry)(Parameters...), void* const* argv) {
+    InvokeEntry(entry, argv, std::index_sequence_for<Parameters...>{});
 }
 
 }  // namespace sim
 
-#define CUSTOM_OPS_KERNEL_ENTRY(entry)                                                              \
+#define CUSTOM_OPS_KERNEL_ENTRY(entry)                                                                   \
     extern "C" __attribute__((visibility("default"))) void custom_ops_kernel_invoke(void* const* argv) { \
-        ::sim::InvokeEntry(&entry, argv, ::sim::Location::Here());                                  \
+        ::sim::InvokeEntry(&entry, argv);                                                                \
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ascendc/sync.h"
+#include "sim/core/text.h"
 
 namespace sim {
 
@@ -172,8 +173,8 @@ private:
         const bool enqueued = buffer.state == sim::QueueBuffer::kEnqueued;
         const char* call = buffer.state == sim::QueueBuffer::kOccupied ? "AllocTensor" : enqueued ? "EnQue" : "DeQue";
         core.Report(sim::Rule::QueueLeak, call, "",
-                    std::string("the ") + sim::PositionName(buffer.position) + " queue buffer at UB " +
-                        std::to_string(buffer.address) + (enqueued ? " is still enqueued" : " was never freed") +
+                    std::string("the ") + sim::PositionName(buffer.position) + " queue buffer UB " +
+                        sim::HexRange(buffer.address, buffer.address + buffer.bytes) + (enqueued ? " is still enqueued" : " was never freed") +
                         " when TPipe ends; " + (enqueued ? "DeQue and FreeTensor it" : "call FreeTensor after its last use"),
                     buffer.where);
     }

@@ -131,7 +131,7 @@ private:
     QueueBuffer& Find(const char* api, uint64_t address, Location where) {
         Pipeline(api, where);
         if (const QueueBuffer* buffer = Lookup(address)) return const_cast<QueueBuffer&>(*buffer);
-        Misuse(api, "the tensor at UB " + std::to_string(address) + " is not one of its buffers; use the queue it was "
+        Misuse(api, "the tensor at UB " + Hex(address) + " is not one of its buffers; use the queue it was "
                "allocated from", where);
     }
     void SetFreed(QueueBuffer& buffer, const char* api, Location where) {
@@ -261,8 +261,8 @@ private:
     LocalTensor<T> View(const char* api, int64_t bytes, int64_t offset, sim::Location where) const {
         const sim::QueueBuffer& buffer = Buffer(where);
         if (bytes < 0 || offset < 0 || uint64_t(offset + bytes) > buffer.bytes)
-            sim::Core::Current().Fail(sim::Rule::OutOfRange, api, "", "bytes [" + std::to_string(offset) + ", " +
-                                      std::to_string(offset + bytes) + ") of a TBuf of " + std::to_string(buffer.bytes) +
+            sim::Core::Current().Fail(sim::Rule::OutOfRange, api, "", sim::ByteRange(uint64_t(offset), uint64_t(offset + bytes)) +
+                                      " of a TBuf of " + std::to_string(buffer.bytes) +
                                       " bytes", where);
         const uint64_t end = std::min(buffer.bytes, sim::AlignUp(uint64_t(offset + bytes), ONE_BLK_SIZE));
         return {position, buffer.address + uint64_t(offset), uint64_t(bytes), buffer.address + end};
