@@ -1,0 +1,164 @@
+// The two phases of generated aclnn functions, and inference alone.
+#include <algorithm>
+#include <memory>
+
+#include "aclnn/aclnn_base.h"
+#include "sim/core/json.h"
+#include "sim/opapi/executor.h"
+#include "sim/opapi/kernel_library.h"
+#include "sim/opapi/launch_arguments.h"
+#include "sim/opapi/op_call.h"
+#include "sim/opapi/session.h"
+
+namespace sim::opapi {
+namespace {
+
+using host::Format;
+using host::HostError;
+
+bool AllEmpty(const std::vector<Argument>& outputs) {
+    for (const Argument& output : outputs)
+        for (const aclTensor& tensor : output.tensors)
+            if (tensor.Elements() != 0) return false;
+    return true;
+}
+
+// An output of an input's name must be given that input.
+void CheckInPlace(const host::Op& op, const std::vector<Argument>& inputs, const std::vector<Argument>& outputs) {
+    for (const Argument& output : outputs) {
+        if (output.parameter->inPlace < 0 || output.tensors.empty()) continue;
+        const Argument& input = inputs[static_cast<size_t>(output.parameter->inPlace)];
+        if (input.tensors.empty() || input.tensors.front().First() != output.tensors.front().First())
+            throw HostError(host::kInvalidParameter, Format("%s: %s is written in place, input and output must be the same tensor",
+                                                            op.type.c_str(), output.parameter->name.c_str()));
+    }
+}
+
+std::unique_ptr<aclOpExecutor> Prepare(const OpOfPackage& target, std::vector<Argument> inputs, std::vector<Argument> outputs,
+                                       gert::RuntimeAttrs attributes) {
+    const int column = SelectColumn(*target.op, *target.config, inputs, outputs);
+    CheckInPlace(*target.op, inputs, outputs);
+    OpCall call(target, std::move(inputs), std::move(attributes));
+    call.CheckOutputs(outputs);
+
+    auto executor = std::make_unique<aclOpExecutor>();
+    executor->library = target.library;
+    executor->op = target.op->type;
+    executor->soc = target.soc;
+    executor->launches = !AllEmpty(outputs);
+    if (executor->launches) {
+        call.Tile();
+        const host::TilingResult& tiling = call.node.tiling;
+        executor->invoke = LoadKernel(target.Kernel(column));
+        executor->blockDim = tiling.blockDim;
+        executor->scheduleMode = tiling.scheduleMode;
+        executor->tilingKey = tiling.key;
+        const uint8_t* data = static_cast<const uint8_t*>(tiling.data.GetData());
+        executor->tilingData.assign(data, data + tiling.data.GetDataSize());
+        for (const size_t bytes : tiling.workspaces) executor->workspaceBytes += bytes;
+    }
+    executor->inputs = std::move(call.inputs);
+    executor->outputs = std::move(outputs);
+    return executor;
+}
+
+void Run(void* workspace, uint64_t workspaceBytes, aclOpExecutor& executor) {
+    if (!executor.launches) return;
+    const uint64_t needed = executor.workspaceBytes;
+    if (needed != 0 && (workspace == nullptr || workspaceBytes < needed))
+        throw HostError(host::kInvalidParameter, Format("%s: the workspace has %llu bytes%s, GetWorkspaceSize asked for %llu",
+                                                        executor.op.c_str(), static_cast<unsigned long long>(workspaceBytes),
+                                                        workspace == nullptr ? " at a null pointer" : "",
+                                                        static_cast<unsigned long long>(needed)));
+    LaunchRequest request;
+    request.op = executor.op;
+    request.soc = executor.soc;
+    request.invoke = executor.invoke;
+    request.blockDim = executor.blockDim;
+    request.scheduleMode = executor.scheduleMode;
+    request.tilingKey = executor.tilingKey;
+    LaunchArguments arguments(request);
+    for (const Argument& input : executor.inputs) arguments.AddInput(input);
+    for (const Argument& output : executor.outputs) arguments.AddOutput(output);
+    arguments.AddBuffer("workspace", needed == 0 ? nullptr : workspace, needed, GmRole::Workspace);
+    // GetUserWorkspace: behind the system's part, whether or not the op asked for more than that.
+    if (needed >= host::kSystemWorkspaceBytes) request.userWorkspace = static_cast<uint8_t*>(workspace) + host::kSystemWorkspaceBytes;
+    std::vector<uint64_t> tiling((executor.tilingData.size() + 7) / 8 + 1);  // aligned for any field
+    std::copy(executor.tilingData.begin(), executor.tilingData.end(), reinterpret_cast<uint8_t*>(tiling.data()));
+    arguments.AddBuffer("tiling", tiling.data(), executor.tilingData.size(), GmRole::Tiling);
+
+    struct Finally {  // also when findings raise: what the kernel did write is in the outputs
+        ~Finally() { arguments.CopyBack(); }
+        const LaunchArguments& arguments;
+    } finally{arguments};
+    RunAndReport(std::move(request), executor.tilingData, needed);
+}
+
+}  // namespace
+}  // namespace sim::opapi
+
+using namespace sim::opapi;
+using sim::host::HostError;
+using sim::host::kNullPointer;
+
+int SimOpPrepare(const char* package, const char* opType, const aclTensor* const* inputs, int32_t inputCount,
+                 const SimAttribute* attributes, int32_t attributeCount, const aclTensor* const* outputs, int32_t outputCount,
+                 uint64_t* workspaceBytes, aclOpExecutor** executor) {
+    return GuardStatus([&] {
+        if (workspaceBytes == nullptr || executor == nullptr)
+            throw HostError(kNullPointer, sim::host::Format("%s: workspaceSize and executor must not be null", opType));
+        const OpOfPackage target(package, opType);
+        const sim::host::Op& op = *target.op;
+        auto prepared = Prepare(target, CollectArguments(op, "inputs", op.inputs, inputs, inputCount),
+                                CollectArguments(op, "outputs", op.outputs, outputs, outputCount),
+                                ReadAttributes(op, attributes, attributeCount));
+        *workspaceBytes = prepared->workspaceBytes;
+        *executor = prepared.release();
+    });
+}
+
+int SimOpRun(void* workspace, uint64_t workspaceBytes, aclOpExecutor* executor, void*) {
+    return GuardStatus([&] {
+        if (executor == nullptr) throw HostError(kNullPointer, "the executor is null: GetWorkspaceSize failed or was not called");
+        const std::unique_ptr<aclOpExecutor> once(executor->repeatable ? nullptr : executor);
+        Run(workspace, workspaceBytes, *executor);
+    });
+}
+
+char* SimInferShapes(const char* package, const char* opType, const aclTensor* const* inputs, int32_t inputCount,
+                     const SimAttribute* attributes, int32_t attributeCount) {
+    return Guard<char*>(nullptr, [&] {
+        const OpOfPackage target(package, opType);
+        const sim::host::Op& op = *target.op;
+        std::vector<Argument> arguments = CollectArguments(op, "inputs", op.inputs, inputs, inputCount);
+        const int column = SelectColumn(op, *target.config, arguments, {});
+        OpCall call(target, std::move(arguments), ReadAttributes(op, attributes, attributeCount));
+        for (const auto& output : op.outputs)
+            call.node.outputs.emplace_back(gert::StorageShape(), gert::StorageFormat(), output.dtypes[static_cast<size_t>(column)]);
+        if (!call.InferShapes())
+            throw HostError(sim::host::kInferShapeFailed, sim::host::Format("%s has no shape inference: pass the outputs", opType));
+        call.InferDataTypes();
+        sim::JsonWriter json;
+        json.BeginArray();
+        for (size_t i = 0; i < op.outputs.size(); ++i) {
+            const gert::Tensor& tensor = call.node.outputs[i];
+            json.BeginObject().Field("name", op.outputs[i].name).Key("shape").BeginArray();
+            for (size_t axis = 0; axis < tensor.GetOriginShape().GetDimNum(); ++axis) json.Value(tensor.GetOriginShape().GetDim(axis));
+            json.EndArray().Field("dtype", sim::host::DtypeSymbol(tensor.GetDataType())).EndObject();
+        }
+        return Hand(json.EndArray().Take());
+    });
+}
+
+aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
+    delete executor;
+    return 0;
+}
+aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
+    return GuardStatus([&] {
+        if (executor == nullptr) throw HostError(kNullPointer, "aclSetAclOpExecutorRepeatable: the executor is null");
+        executor->repeatable = true;
+    });
+}
+aclnnStatus aclnnInit(const char*) { return 0; }
+aclnnStatus aclnnFinalize() { return 0; }

@@ -1,0 +1,115 @@
+#include "sim/opapi/session.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "acl/acl.h"
+#include "sim/host/current_soc.h"
+#include "sim/opapi/c_api.h"
+
+namespace sim::opapi {
+namespace {
+
+constexpr size_t kKeptReports = 1024;  // of a thread that never takes them
+
+std::string WithTiling(const FinishedLaunch& launch) {
+    std::string hex;
+    for (const uint8_t byte : launch.tilingData) hex += host::Format("%02x", byte);
+    std::string json = launch.report.ToJson();
+    while (!json.empty() && json.back() != '}') json.pop_back();
+    if (!json.empty()) json.pop_back();
+    return json + host::Format(",\"tilingKey\":%llu,\"workspaceBytes\":%llu,\"tilingData\":\"",
+                               static_cast<unsigned long long>(launch.tilingKey),
+                               static_cast<unsigned long long>(launch.workspaceBytes)) + hex + "\"}";
+}
+
+std::string FindingsText(const LaunchReport& report) {
+    std::string text = report.Describe(report.findings.front());
+    if (report.findings.size() > 1) text += host::Format("\nand %zu more findings", report.findings.size() - 1);
+    return text;
+}
+
+}  // namespace
+
+Session& ThisSession() {
+    thread_local Session session;
+    return session;
+}
+
+char* Hand(const std::string& text) {
+    char* copy = static_cast<char*>(std::malloc(text.size() + 1));
+    if (copy != nullptr) std::memcpy(copy, text.c_str(), text.size() + 1);
+    return copy;
+}
+
+void RunAndReport(LaunchRequest request, const std::vector<uint8_t>& tilingData, uint64_t workspaceBytes) {
+    Session& session = ThisSession();
+    if (request.soc == nullptr) request.soc = &host::CurrentSoc();
+    request.options = session.launch;
+    LaunchReport report = Launch(request);
+    if (session.launch.trace) {
+        const std::string events = report.ChromeTraceEvents();
+        session.traceEvents += (session.traceEvents.empty() || events.empty() ? "" : ",\n") + events;
+        report.slices.clear();  // hundreds of bytes per instruction
+    }
+    const std::string failure = report.Ok() ? "" : FindingsText(report);
+    if (session.reports.size() == kKeptReports) session.reports.erase(session.reports.begin());
+    session.reports.push_back({std::move(report), request.tilingKey, tilingData, workspaceBytes});
+    if (!failure.empty() && session.raise) throw host::HostError(host::kRuntimeError, failure);
+}
+
+}  // namespace sim::opapi
+
+using sim::opapi::ThisSession;
+
+const char* aclGetRecentErrMsg() {
+    thread_local std::string given;
+    given = std::exchange(ThisSession().error, {});
+    return given.empty() ? nullptr : given.c_str();
+}
+
+int SimSetOptions(const SimOptions* options) {
+    return sim::opapi::GuardStatus([&] {
+        if (options == nullptr) throw sim::host::HostError(sim::host::kNullPointer, "SimSetOptions: options is null");
+        if (options->soc != nullptr) {
+            const sim::SocSpec* soc = sim::FindSoc(options->soc);
+            if (soc == nullptr) {
+                int count = 0;
+                const sim::SocSpec* table = sim::SocTable(&count);
+                std::vector<std::string> names;
+                for (int i = 0; i < count; ++i) names.push_back(table[i].name);
+                throw sim::host::HostError(sim::host::kInvalidParameter,
+                                           sim::host::Format("soc '%s' is not known; known are ascend910b, ascend910_93, ascend950, %s",
+                                                             options->soc, sim::host::Join(names).c_str()));
+            }
+            sim::host::SetCurrentSoc(*soc);
+        }
+        sim::LaunchOptions launch;
+        launch.checks = options->checks != 0;
+        launch.trace = options->trace != 0;
+        launch.adversarialSeed = options->adversarialSeed;
+        launch.hostThreads = options->hostThreads;
+        if (options->timeoutSeconds > 0) launch.timeoutSeconds = options->timeoutSeconds;
+        launch.ignoredRules = options->ignoredRules;
+        ThisSession().launch = launch;
+        ThisSession().raise = options->raise != 0;
+    });
+}
+
+char* SimTakeReports() {
+    return sim::opapi::Guard<char*>(nullptr, [] {
+        std::string text = "[";
+        for (const auto& launch : ThisSession().reports) text += (text.size() > 1 ? ",\n" : "") + sim::opapi::WithTiling(launch);
+        ThisSession().reports.clear();
+        return sim::opapi::Hand(text + "]");
+    });
+}
+
+char* SimTakeTrace() {
+    return sim::opapi::Guard<char*>(
+        nullptr, [] { return sim::opapi::Hand("[" + std::exchange(ThisSession().traceEvents, {}) + "]"); });
+}
+
+void SimFree(char* text) { std::free(text); }

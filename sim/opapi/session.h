@@ -1,0 +1,60 @@
+// State of one host thread: options, reports not yet taken, the last error. And the border where exceptions become statuses.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "sim/core/launch.h"
+#include "sim/host/text.h"
+
+namespace sim::opapi {
+
+struct FinishedLaunch {
+    LaunchReport report;
+    uint64_t tilingKey = 0;
+    std::vector<uint8_t> tilingData;
+    uint64_t workspaceBytes = 0;
+};
+
+struct Session {
+    LaunchOptions launch;
+    bool raise = true;  // findings are errors
+    std::vector<FinishedLaunch> reports;
+    std::string traceEvents;  // JSON objects joined by ",\n"
+    std::string error;
+};
+Session& ThisSession();
+
+// Launches, on the SoC of this thread unless the request names one, and keeps the report. HostError when there are findings and the session raises.
+void RunAndReport(LaunchRequest request, const std::vector<uint8_t>& tilingData, uint64_t workspaceBytes);
+
+// Calls `body`; an exception becomes its status, or `failure` for functions that return something else, and the thread's error.
+template <typename Result, typename Body>
+Result Guard(Result failure, Body&& body) {
+    try {
+        return body();
+    } catch (const std::exception& error) {
+        ThisSession().error = error.what();
+    }
+    return failure;
+}
+template <typename Body>
+int32_t GuardStatus(Body&& body) {
+    try {
+        body();
+        return 0;
+    } catch (const host::HostError& error) {
+        ThisSession().error = error.what();
+        return error.status;
+    } catch (const std::exception& error) {
+        ThisSession().error = error.what();
+        return host::kInnerError;
+    }
+}
+
+// Text for a caller that frees it with SimFree().
+char* Hand(const std::string& text);
+
+}  // namespace sim::opapi
