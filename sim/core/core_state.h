@@ -1,0 +1,151 @@
+// Everything behind one sim::Core: memory, shadows, order, timeline, findings. Lives as long as its block runs.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/core/core.h"
+#include "sim/core/findings.h"
+#include "sim/core/gm.h"
+#include "sim/core/launch.h"
+#include "sim/core/local_memory.h"
+#include "sim/core/order.h"
+#include "sim/core/pending.h"
+#include "sim/core/rendezvous.h"
+#include "sim/core/sites.h"
+#include "sim/core/timeline.h"
+
+namespace sim {
+
+struct BlockResult {                 // what outlives the block
+    CoreStats stats;
+    std::vector<Finding> findings;
+    std::vector<BufferRecord> buffers;
+    uint64_t ubPeakBytes = 0;
+    std::vector<Slice> slices;
+    Sites sites;
+    std::vector<EpochLog> epochs;
+};
+
+struct LaunchState {                 // shared by the blocks of a launch
+    const LaunchRequest& request;
+    const SocSpec& soc;
+    const GmTensors tensors;
+    const uint32_t activeCores;      // that share the chip's bandwidth
+    const std::chrono::steady_clock::time_point deadline;
+    Rendezvous rendezvous;
+    std::function<void()> stepAside; // another block may start
+    std::vector<class CoreState*> cores;   // of the blocks that run
+    IntervalMap<bool> written;       // GM bytes written before the last meeting; changes only while all blocks wait
+    std::vector<BlockResult> results;
+
+    explicit LaunchState(const LaunchRequest& request);
+};
+
+class CoreState {
+public:
+    CoreState(LaunchState& launch, uint32_t block);
+    ~CoreState();
+    Core& Api() { return core_; }
+    // After the kernel has returned: runs what is held back, checks what must not be left behind.
+    void KernelReturned();
+    void KernelThrew(const char* what);
+    void KernelFaulted(const struct Fault& fault);
+    BlockResult Result();
+    bool Aborted() const { return aborted_; }
+    const LaunchRequest& Request() const { return launch_.request; }
+
+private:
+    friend class Core;
+
+    struct Touch {                   // of the instruction being issued
+        const Operand* operand;
+        Region region;               // normalised, not empty
+    };
+    struct Buffer {
+        Memory memory;
+        const char* position;
+        uint64_t address, bytes;
+        uint32_t count;
+        Location where;
+        uint32_t nth;                // among the buffers of the same source line
+        uint64_t SlotBytes() const { return bytes / count > 0 ? bytes / count : 1; }
+    };
+
+    // --- issue.cpp
+    bool Issue(const Instruction& instruction);
+    void AddSlice(const Instruction& instruction, const Timeline::Span& span);
+    void CheckTimeout();
+    // --- operand_checks.cpp
+    void CheckOperands(const Instruction& instruction);
+    void CheckLocal(const Instruction& instruction, const Operand& operand, const Region& region, uint64_t begin, uint64_t end);
+    void CheckGm(const Instruction& instruction, const Operand& operand, uint64_t begin, uint64_t end);
+    void CheckWritten(const Instruction& instruction, const Operand& operand, const Region& region);
+    // --- order_checks.cpp
+    void CheckOrder(const Instruction& instruction, const Clock& view);
+    void ReportHazard(const Instruction& instruction, const Operand& operand, const Region& region, InstructionId earlier,
+                      bool earlierWrites, uint64_t begin, uint64_t end);
+    void RecordAccesses(InstructionId id, SiteIndex site, const Clock& view);
+    // --- flags.cpp
+    struct Flag {
+        bool set = false;
+        Clock clock;
+        double time = 0;
+        Location where;
+    };
+    Flag& FlagOf(Pipe source, Pipe destination, int id) { return flags_[size_t((int(source) * kPipes + int(destination)) * kEvents + id)]; }
+    bool EventIsLegal(const char* api, Pipe source, Pipe destination, int id, Location where);
+    void ReportFlagsLeftSet();
+    void Meet(Location where);
+    // --- buffers.cpp
+    void RecordBuffer(Memory memory, const char* position, uint64_t address, uint64_t bytes, uint32_t count, Location where);
+    const Buffer* BufferAt(Memory memory, uint64_t address) const;
+    void BufferAround(Memory memory, uint64_t address, uint64_t* low, uint64_t* high) const;
+    std::string BufferName(Memory memory, uint64_t address) const;     // "xQue_ buffer 0", or "" outside all buffers
+    // Name of what lies at an address and the place in it: buffer of a local memory, tensor of GM.
+    std::string Place(Memory memory, uint64_t begin, uint64_t end) const;
+    // --- core_state.cpp
+    Finding MakeFinding(Rule rule, Pipe pipe, const char* instruction, const char* operand, std::string message, Location where) const;
+    static Pipe PipeOfRule(Rule rule);                                 // of findings that an API helper reports
+    [[noreturn]] void Abort(Finding finding);
+    [[noreturn]] void AbortSilently();
+    // A check of the core itself: fatal unless the user ignores the rule.
+    void Violation(Rule rule, const Instruction& instruction, const Operand& operand, std::string message);
+
+    static constexpr int kEvents = 8;
+    LaunchState& launch_;
+    const LaunchOptions& options_;
+    const uint32_t block_;
+    std::unique_ptr<LocalMemory> memory_;
+    Core core_;
+    const bool fast_;                // neither checks nor trace nor adversarial order: only time is kept
+    const bool adversarial_;
+    bool aborted_ = false;
+    int taskType_ = 0;
+    uint64_t issued_ = 0;
+    const char* lastName_ = "";      // instruction issued last
+    Location lastWhere_;
+    Timeline timeline_;
+    Order order_;
+    Sites sites_;
+    GmCore gm_;
+    Pending pending_;
+    Findings findings_;
+    Clock heldBefore_;               // of the instruction whose body Defer() will get
+    InstructionId heldId_ = 0;
+    std::vector<Touch> accesses_;
+    std::array<Flag, size_t(kPipes * kPipes * kEvents)> flags_{};
+    std::vector<Buffer> buffers_;
+    std::vector<Slice> slices_;
+};
+
+// Process-wide copy of a string that may live in a kernel library.
+const char* InternString(const char* text);
+// First argument of the nth InitBuffer call on a source line ("xQue_"); "" when the source cannot be read.
+std::string BufferNameInSource(const Location& where, uint32_t nth);
+
+}  // namespace sim

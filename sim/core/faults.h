@@ -1,0 +1,41 @@
+// Keeps a kernel's crash inside its core: signals raised by kernel code, abort() and std::terminate() end the guarded call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace sim {
+
+struct Fault {
+    int signal = 0;             // 0: none; SIGABRT also stands for abort() and std::terminate()
+    uint64_t address = 0;       // for SIGSEGV and SIGBUS
+    bool terminated = false;    // std::terminate(): an exception left a noexcept function
+    const char* Describe() const;
+};
+
+// While any instance lives, the process handles the fault signals. Faults outside guarded calls go to the handlers that were
+// there before, which come back when the last instance dies.
+class FaultHandlers {
+public:
+    FaultHandlers();
+    ~FaultHandlers();
+    FaultHandlers(const FaultHandlers&) = delete;
+    FaultHandlers& operator=(const FaultHandlers&) = delete;
+};
+
+// Signal stack of a thread that runs kernels: a stack overflow leaves no room on its own.
+class AlternateStack {
+public:
+    AlternateStack();
+    ~AlternateStack();
+    AlternateStack(const AlternateStack&) = delete;
+    AlternateStack& operator=(const AlternateStack&) = delete;
+
+private:
+    std::unique_ptr<uint8_t[]> bytes_;
+};
+
+// Calls run(argument). After a fault the frames in between are dropped without running their destructors.
+Fault RunGuarded(void (*run)(void*), void* argument);
+
+}  // namespace sim

@@ -1,0 +1,164 @@
+#include "sim/core/gm.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace sim {
+namespace {
+
+constexpr size_t kCompactAt = 1 << 14;   // intervals of one map before completed ones are dropped
+
+uint64_t AddressOf(const void* pointer) { return uint64_t(reinterpret_cast<uintptr_t>(pointer)); }
+
+}  // namespace
+
+GmTensors::GmTensors(const std::vector<GmBuffer>& buffers) {
+    for (const GmBuffer& buffer : buffers) {
+        if (buffer.data == nullptr) continue;
+        const uint64_t begin = AddressOf(buffer.data);
+        const bool startsWritten = buffer.role != GmRole::Output && buffer.role != GmRole::Workspace;
+        tensors_.push_back({buffer.name, begin, begin + buffer.bytes, startsWritten});
+    }
+    // An output that shares memory with an input is written when the launch starts.
+    for (GmTensor& output : tensors_)
+        for (const GmTensor& other : tensors_)
+            if (other.startsWritten && other.begin < output.end && output.begin < other.end) output.startsWritten = true;
+}
+
+const GmTensor* GmTensors::Find(uint64_t address, uint64_t bytes) const {
+    const GmTensor* found = nullptr;
+    for (const GmTensor& tensor : tensors_) {
+        if (address < tensor.begin || address >= tensor.end) continue;
+        if (address + bytes <= tensor.end) return &tensor;
+        found = &tensor;
+    }
+    return found;
+}
+
+const GmTensor* GmTensors::EndingBefore(uint64_t address) const {
+    constexpr uint64_t kNear = 1 << 20;
+    const GmTensor* found = nullptr;
+    for (const GmTensor& tensor : tensors_)
+        if (tensor.end <= address && address - tensor.end < kNear && (found == nullptr || tensor.end > found->end)) found = &tensor;
+    return found;
+}
+
+namespace {
+
+GmCore::Unordered FirstUnknown(const IntervalMap<InstructionId>& map, uint64_t begin, uint64_t end, const Clock& view) {
+    GmCore::Unordered found;
+    map.Find(begin, end, [&](uint64_t from, uint64_t to, InstructionId id) {
+        if (view.Knows(id)) return false;
+        found = {id, from, to};
+        return true;
+    });
+    return found;
+}
+
+}  // namespace
+
+GmCore::Unordered GmCore::FirstUnorderedWrite(uint64_t begin, uint64_t end, const Clock& view) const {
+    return FirstUnknown(writer_, begin, end, view);
+}
+
+GmCore::Unordered GmCore::FirstUnorderedRead(Pipe reader, uint64_t begin, uint64_t end, const Clock& view) const {
+    return FirstUnknown(reader_[int(reader)], begin, end, view);
+}
+
+void GmCore::Record(uint64_t begin, uint64_t end, Kind kind, InstructionId id, SiteIndex site, const Clock& view) {
+    const bool reads = kind == Kind::Read;
+    // A scalar read is complete before the scalar unit issues anything else.
+    if (!reads || PipeOf(id) != Pipe::S) {
+        IntervalMap<InstructionId>& map = reads ? reader_[int(PipeOf(id))] : writer_;
+        map.Assign(begin, end, id);
+        if (map.Size() > kCompactAt) map.EraseIf([&](InstructionId old) { return view.Knows(old); });
+    }
+    (reads ? epoch_.reads : kind == Kind::Write ? epoch_.writes : epoch_.atomics).Assign(begin, end, site);
+}
+
+uint64_t GmCore::FirstUnwritten(uint64_t begin, uint64_t end, const IntervalMap<bool>& writtenBefore) const {
+    for (uint64_t at = begin;;) {
+        uint64_t next = writtenBefore.FirstGap(at, end);
+        next = epoch_.writes.FirstGap(next, end);
+        next = epoch_.atomics.FirstGap(next, end);
+        if (next == at) return at;
+        at = next;
+    }
+}
+
+void GmCore::Publish(IntervalMap<bool>* written) const {
+    for (const auto* map : {&epoch_.writes, &epoch_.atomics})
+        for (const auto& [begin, interval] : map->Intervals()) written->Assign(begin, interval.end, true);
+}
+
+namespace {
+
+struct Touch {
+    uint64_t begin, end;
+    CoreConflict::Side side;
+};
+
+bool Conflicts(const Touch& a, const Touch& b) {
+    using Kind = GmCore::Kind;
+    return a.side.core != b.side.core && !(a.side.kind == Kind::Atomic && b.side.kind == Kind::Atomic) &&
+           !(a.side.kind == Kind::Read && b.side.kind == Kind::Read);
+}
+
+// Touches of one epoch that can be part of a conflict: all writes, and the reads of bytes that some core writes.
+std::vector<Touch> Candidates(const std::vector<std::vector<EpochLog>>& epochs, size_t epoch) {
+    std::vector<Touch> touches;
+    IntervalMap<bool> written;
+    const auto add = [&](uint32_t core, GmCore::Kind kind, const IntervalMap<SiteIndex>& map) {
+        for (const auto& [begin, interval] : map.Intervals()) touches.push_back({begin, interval.end, {core, interval.value, kind}});
+    };
+    for (uint32_t core = 0; core < epochs.size(); ++core) {
+        if (epoch >= epochs[core].size()) continue;
+        add(core, GmCore::Kind::Write, epochs[core][epoch].writes);
+        add(core, GmCore::Kind::Atomic, epochs[core][epoch].atomics);
+    }
+    for (const Touch& touch : touches) written.Assign(touch.begin, touch.end, true);
+    for (uint32_t core = 0; core < epochs.size() && !written.Empty(); ++core) {
+        if (epoch >= epochs[core].size()) continue;
+        for (const auto& [begin, interval] : epochs[core][epoch].reads.Intervals())
+            if (written.Find(begin, interval.end, [](uint64_t, uint64_t, bool) { return true; }))
+                touches.push_back({begin, interval.end, {core, interval.value, GmCore::Kind::Read}});
+    }
+    std::sort(touches.begin(), touches.end(), [](const Touch& a, const Touch& b) {
+        return std::tie(a.begin, a.side.core, a.side.kind, a.end) < std::tie(b.begin, b.side.core, b.side.kind, b.end);
+    });
+    return touches;
+}
+
+}  // namespace
+
+std::vector<CoreConflict> FindCoreConflicts(const std::vector<std::vector<EpochLog>>& epochs, const std::vector<Sites>& sites) {
+    constexpr uint64_t kEnough = 100000;   // overlapping pairs after which counting them says nothing more
+    using LinePair = std::tuple<int, int, GmCore::Kind, GmCore::Kind>;
+    std::map<LinePair, size_t> known;
+    std::vector<CoreConflict> conflicts;
+    uint64_t pairs = 0;
+    size_t epochCount = 0;
+    for (const auto& core : epochs) epochCount = std::max(epochCount, core.size());
+    for (size_t epoch = 0; epoch < epochCount && pairs < kEnough; ++epoch) {
+        std::vector<Touch> open;           // touches that reach past the current begin
+        for (const Touch& touch : Candidates(epochs, epoch)) {
+            size_t kept = 0;
+            for (size_t i = 0; i < open.size(); ++i)
+                if (open[i].end > touch.begin) open[kept++] = open[i];
+            open.resize(kept);
+            for (const Touch& earlier : open) {
+                if (!Conflicts(earlier, touch) || ++pairs >= kEnough) continue;
+                const LinePair lines{sites[earlier.side.core][earlier.side.site].where.line,
+                                     sites[touch.side.core][touch.side.site].where.line, earlier.side.kind, touch.side.kind};
+                const auto [it, isNew] = known.try_emplace(lines, conflicts.size());
+                if (isNew) conflicts.push_back({earlier.side, touch.side, touch.begin, std::min(earlier.end, touch.end), 0});
+                ++conflicts[it->second].times;
+            }
+            open.push_back(touch);
+        }
+    }
+    return conflicts;
+}
+
+}  // namespace sim

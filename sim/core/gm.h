@@ -1,0 +1,88 @@
+// Global memory during a launch: the tensors it was given, and what each core did to their bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/core/intervals.h"
+#include "sim/core/launch.h"
+#include "sim/core/order.h"
+#include "sim/core/sites.h"
+
+namespace sim {
+
+struct GmTensor {
+    std::string name;
+    uint64_t begin, end;        // host addresses
+    bool startsWritten;
+    uint64_t Bytes() const { return end - begin; }
+};
+
+class GmTensors {
+public:
+    explicit GmTensors(const std::vector<GmBuffer>& buffers);
+    // The tensor an address belongs to; null if none. `bytes` at it should fit when several share memory.
+    const GmTensor* Find(uint64_t address, uint64_t bytes = 1) const;
+    // For messages: the tensor that ends closest before the address, null if none is near.
+    const GmTensor* EndingBefore(uint64_t address) const;
+
+private:
+    std::vector<GmTensor> tensors_;
+};
+
+// Bytes that one core touched between two meetings of all cores, with the line that touched them last.
+struct EpochLog {
+    IntervalMap<SiteIndex> reads, writes, atomics;
+};
+
+class GmCore {
+public:
+    enum class Kind { Read, Write, Atomic };
+
+    // First part of [begin, end) whose last write, or last read by `reader`, `view` does not know to be complete.
+    struct Unordered {
+        InstructionId id = 0;
+        uint64_t begin = 0, end = 0;      // empty: none
+    };
+    Unordered FirstUnorderedWrite(uint64_t begin, uint64_t end, const Clock& view) const;
+    Unordered FirstUnorderedRead(Pipe reader, uint64_t begin, uint64_t end, const Clock& view) const;
+    void Record(uint64_t begin, uint64_t end, Kind kind, InstructionId id, SiteIndex site, const Clock& view);
+    // First byte of [begin, end) that neither this core nor, before the last meeting, any other has written; or `end`.
+    uint64_t FirstUnwritten(uint64_t begin, uint64_t end, const IntervalMap<bool>& writtenBefore) const;
+    // What this core wrote since the last meeting becomes known to all.
+    void Publish(IntervalMap<bool>* written) const;
+    void ForgetIds() {               // before instruction ids wrap around
+        writer_.Clear();
+        for (auto& reader : reader_) reader.Clear();
+    }
+    void EndEpoch() {
+        epochs_.push_back(std::move(epoch_));
+        epoch_ = EpochLog();
+    }
+    std::vector<EpochLog> TakeEpochs() {
+        EndEpoch();
+        return std::move(epochs_);
+    }
+
+private:
+    IntervalMap<InstructionId> writer_, reader_[kPipes];
+    EpochLog epoch_;
+    std::vector<EpochLog> epochs_;
+};
+
+// Two cores that touched the same bytes of GM in the same epoch, one of them writing.
+struct CoreConflict {
+    struct Side {
+        uint32_t core;
+        SiteIndex site;
+        GmCore::Kind kind;
+    };
+    Side first, second;
+    uint64_t begin, end;        // host addresses of the first occurrence
+    uint64_t times;
+};
+// One entry per pair of source lines and kinds; `sites` are per core. Epochs are indexed [core][epoch].
+std::vector<CoreConflict> FindCoreConflicts(const std::vector<std::vector<EpochLog>>& epochs, const std::vector<Sites>& sites);
+
+}  // namespace sim

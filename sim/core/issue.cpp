@@ -1,0 +1,69 @@
+// The path of every instruction: operand checks -> order checks -> timeline -> execution.
+#include <string>
+
+#include "sim/core/core_state.h"
+
+namespace sim {
+
+void CoreState::CheckTimeout() {
+    if (std::chrono::steady_clock::now() < launch_.deadline) return;
+    Abort(MakeFinding(Rule::Timeout, Pipe::S, lastName_, "",
+                      "core " + std::to_string(block_) + " was still running after " + std::to_string(options_.timeoutSeconds) +
+                          " s and " + std::to_string(issued_) + " instructions",
+                      lastWhere_));
+}
+
+bool CoreState::Issue(const Instruction& instruction) {
+    constexpr uint64_t kTimeoutEvery = 1024;   // instructions; reading the clock costs as much as issuing one
+    if (aborted_) return true;                 // destructors of an aborted kernel: Defer() drops the body
+    lastName_ = instruction.name;
+    lastWhere_ = instruction.where;
+    if (++issued_ % kTimeoutEvery == 0) CheckTimeout();
+    if (fast_) {
+        timeline_.Issue(instruction);
+        return false;
+    }
+    if (options_.checks) CheckOperands(instruction);
+    const Clock before = order_.Before(instruction.pipe);
+    if (options_.checks) CheckOrder(instruction, before);
+    if (order_.Sequence() >= kMaxSequence) {
+        // Ids wrap around: earlier accesses are taken as complete, at the price of one missed hazard in 2^29 instructions.
+        pending_.RunAll();
+        memory_->ForgetIds();
+        gm_.ForgetIds();
+        order_.Start(0, launch_.soc.vectorPipeOrdered);
+        sites_.Start(0);
+    }
+    const InstructionId id = order_.Issue(instruction.pipe);
+    if (options_.checks) {
+        const SiteIndex site = sites_.Intern(instruction);
+        sites_.Record(SequenceOf(id), site);
+        RecordAccesses(id, site, before);
+    }
+    const Timeline::Span span = timeline_.Issue(instruction);
+    if (options_.trace) AddSlice(instruction, span);
+    if (!adversarial_) return false;
+    if (instruction.pipe == Pipe::S) {         // the scalar unit waits for the value
+        pending_.RunKnown(before);
+        return false;
+    }
+    heldId_ = id;
+    heldBefore_ = before;
+    return true;
+}
+
+void CoreState::AddSlice(const Instruction& instruction, const Timeline::Span& span) {
+    Slice slice{block_, instruction.pipe, InternString(instruction.name), span.start, span.cycles, 0, "", instruction.where};
+    slice.where.file = InternString(instruction.where.file);
+    for (const Operand& operand : instruction.operands) {
+        const Region region = operand.region.Normalized();
+        if (region.Bytes() == 0) continue;
+        slice.bytes += region.Bytes();
+        if (!slice.detail.empty()) slice.detail += ", ";
+        slice.detail += std::string(operand.name) + " " + Place(operand.memory, region.start, region.start + region.run);
+    }
+    if (instruction.note != nullptr) slice.detail += std::string(slice.detail.empty() ? "" : "; ") + instruction.note;
+    slices_.push_back(std::move(slice));
+}
+
+}  // namespace sim

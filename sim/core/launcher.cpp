@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "sim/core/core_state.h"
+#include "sim/core/current_core.h"
+#include "sim/core/faults.h"
+#include "sim/core/launch.h"
+#include "sim/core/text.h"
+
+namespace sim {
+namespace {
+
+void RunKernel(void* argument) {
+    CoreState& core = *static_cast<CoreState*>(argument);
+    const LaunchRequest& request = core.Request();
+    try {
+        request.invoke(request.argv.data());
+        core.KernelReturned();
+    } catch (const KernelAbort&) {
+    } catch (const std::exception& error) {
+        core.KernelThrew(error.what());
+    } catch (...) {
+        core.KernelThrew("an object that is no std::exception");
+    }
+}
+
+// False when a fault cut through the kernel's frames: whatever they left in thread-local state is unknown.
+bool RunBlock(LaunchState& launch, uint32_t block) {
+    CoreState core(launch, block);
+    Fault fault;
+    {
+        const CurrentCore current(&core.Api());
+        fault = RunGuarded(RunKernel, &core);
+        if (fault.signal != 0) core.KernelFaulted(fault);
+    }
+    launch.results[block] = core.Result();
+    launch.rendezvous.Leave(block, core.Aborted());
+    return fault.signal == 0;
+}
+
+// Host threads that take the next block until none is left. A block that waits in SyncAll keeps its thread, so another thread
+// takes its place while blocks remain.
+class Workers {
+public:
+    explicit Workers(LaunchState& launch) : launch_(launch) {
+        launch_.stepAside = [this] { StartOne(); };
+    }
+    void RunAll(uint32_t threads) {
+        for (uint32_t i = 0; i < threads; ++i) StartOne();
+        for (size_t i = 0;; ++i) {
+            std::thread thread;
+            {
+                std::lock_guard<std::mutex> lock(mutex_);
+                if (i == threads_.size()) return;   // threads start threads only while they run
+                thread = std::move(threads_[i]);
+            }
+            thread.join();
+        }
+    }
+
+private:
+    void StartOne() {
+        if (next_.load() >= launch_.request.blockDim) return;
+        std::lock_guard<std::mutex> lock(mutex_);
+        threads_.emplace_back([this] { Work(); });
+    }
+    void Work() {
+        const AlternateStack stack;
+        for (;;) {
+            launch_.rendezvous.AcquirePermit();
+            const uint32_t block = next_.fetch_add(1);
+            const bool another = block < launch_.request.blockDim;
+            const bool clean = !another || RunBlock(launch_, block);
+            launch_.rendezvous.ReleasePermit();
+            if (!clean) StartOne();   // a fresh thread goes on
+            if (!clean || !another) return;
+        }
+    }
+
+    LaunchState& launch_;
+    std::atomic<uint32_t> next_{0};
+    std::mutex mutex_;
+    std::vector<std::thread> threads_;
+};
+
+std::vector<Finding> CoreConflictFindings(const LaunchState& launch, std::vector<BlockResult>& results) {
+    std::vector<std::vector<EpochLog>> epochs;
+    std::vector<Sites> sites;
+    for (BlockResult& result : results) {
+        epochs.push_back(std::move(result.epochs));
+        sites.push_back(std::move(result.sites));
+    }
+    std::vector<Finding> findings;
+    if (launch.request.options.ignoredRules >> int(Rule::CoreConflict) & 1) return findings;
+    for (const CoreConflict& conflict : FindCoreConflicts(epochs, sites)) {
+        const GmTensor* tensor = launch.tensors.Find(conflict.begin);
+        const uint64_t base = tensor != nullptr ? tensor->begin : 0;
+        const std::string name = tensor != nullptr ? tensor->name : "GM";
+        Finding finding;
+        finding.rule = Rule::CoreConflict;
+        for (const CoreConflict::Side& side : {conflict.first, conflict.second}) {
+            const Site& site = sites[side.core][side.site];
+            AccessRecord record;
+            record.pipe = site.pipe;
+            record.verb = side.kind == GmCore::Kind::Read ? "reads" : side.kind == GmCore::Kind::Write ? "writes" : "adds to";
+            record.what = name + " on core " + std::to_string(side.core);
+            record.memory = Memory::GM;
+            record.begin = conflict.begin - base;
+            record.end = conflict.end - base;
+            record.instruction = site.instruction;
+            record.file = site.where.file;
+            record.line = site.where.line;
+            finding.core = side.core;
+            finding.pipe = site.pipe;
+            finding.instruction = record.instruction;
+            finding.file = record.file;
+            finding.line = record.line;
+            finding.accesses.push_back(std::move(record));
+        }
+        finding.message = "cores " + std::to_string(conflict.first.core) + " and " + std::to_string(conflict.second.core) + " both touch " +
+                          name + " " + ByteRange(conflict.begin - base, conflict.end - base) + " with no SyncAll between";
+        finding.repair = "give each core its own bytes (exact length in DataCopyPad), put SyncAll between, or make both writes atomic";
+        finding.times = conflict.times;
+        findings.push_back(std::move(finding));
+    }
+    return findings;
+}
+
+// Blocks go to the core that is free first, as more blocks than cores run in waves.
+double LaunchCycles(const LaunchState& launch) {
+    std::vector<double> busyUntil(std::max(1u, launch.activeCores), 0.0);
+    for (const BlockResult& result : launch.results) {
+        const auto core = std::min_element(busyUntil.begin(), busyUntil.end());
+        *core += result.stats.endCycles;
+    }
+    return *std::max_element(busyUntil.begin(), busyUntil.end());
+}
+
+}  // namespace
+
+LaunchReport Launch(const LaunchRequest& request) {
+    static std::atomic<uint64_t> launches{0};
+    LaunchReport report;
+    report.op = request.op;
+    report.soc = request.soc->name;
+    report.blockDim = request.blockDim;
+    report.launch = ++launches;
+    LaunchState launch(request);
+    if (request.blockDim > 0) {
+        const FaultHandlers handlers;
+        Workers workers(launch);
+        workers.RunAll(std::min(request.blockDim, request.options.hostThreads > 0 ? uint32_t(request.options.hostThreads)
+                                                                                 : std::max(1u, std::thread::hardware_concurrency())));
+    }
+    std::vector<std::vector<Finding>> findings;
+    for (BlockResult& result : launch.results) {
+        report.cores.push_back(result.stats);
+        findings.push_back(std::move(result.findings));
+        report.slices.insert(report.slices.end(), std::make_move_iterator(result.slices.begin()),
+                             std::make_move_iterator(result.slices.end()));
+        report.ubPeakBytes = std::max(report.ubPeakBytes, result.ubPeakBytes);
+    }
+    if (!launch.results.empty()) report.buffers = std::move(launch.results[0].buffers);
+    report.modelledCycles = LaunchCycles(launch);
+    report.modelledSeconds = request.soc->launchSeconds + report.modelledCycles / double(request.soc->clockHz);
+    if (request.options.checks) findings.push_back(CoreConflictFindings(launch, launch.results));
+    report.findings = MergeFindings(std::move(findings), size_t(std::max(request.options.maxFindings, 1)));
+    return report;
+}
+
+}  // namespace sim

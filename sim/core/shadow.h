@@ -1,0 +1,44 @@
+// What is known about every byte of one local memory: written or not, by which instruction last, and by which instruction of
+// each pipe read last.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "sim/core/order.h"
+#include "sim/core/types.h"
+
+namespace sim {
+
+class Shadow {
+public:
+    explicit Shadow(uint64_t bytes) : bytes_(bytes) {}
+
+    void StartLaunch();        // every byte becomes unwritten; ids stay, Order::Start makes them old
+    void ForgetIds();          // before ids wrap around
+    void MarkUnwritten(uint64_t begin, uint64_t bytes);
+
+    // First unwritten byte of [begin, begin+bytes), or its end.
+    uint64_t FirstUnwritten(uint64_t begin, uint64_t bytes) const;
+
+    // First byte of [begin, begin+bytes) whose last write, or last read by `reader`, `view` does not know to be complete; its
+    // end if there is none.
+    uint64_t FirstUnorderedWrite(uint64_t begin, uint64_t bytes, const Clock& view) const;
+    uint64_t FirstUnorderedRead(Pipe reader, uint64_t begin, uint64_t bytes, const Clock& view) const;
+    InstructionId LastWrite(uint64_t at) const { return writer_[at]; }
+    InstructionId LastRead(Pipe reader, uint64_t at) const { return reader_[int(reader)][at]; }
+    // Smallest extent that holds every byte whose last access of that kind was this instruction.
+    void Extent(InstructionId id, bool writes, uint64_t* begin, uint64_t* end) const;
+
+    void RecordRead(uint64_t begin, uint64_t bytes, InstructionId id);
+    void RecordWrite(uint64_t begin, uint64_t bytes, InstructionId id);
+    void MarkWritten(uint64_t begin, uint64_t bytes);
+
+private:
+    uint64_t bytes_;
+    std::unique_ptr<uint8_t[]> written_;
+    std::unique_ptr<InstructionId[]> writer_;
+    std::unique_ptr<InstructionId[]> reader_[kPipes];   // by pipe, made when the pipe first reads this memory
+};
+
+}  // namespace sim
