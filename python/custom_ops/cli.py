@@ -214,7 +214,7 @@ def rules():
     from .sim import tables
 
     with _reported():
-        click.echo(tables.table("rules", ["rule", "what the device would do"], [[r["name"], r["summary"]] for r in api.rules()]))
+        click.echo(tables.table("rules", ["rule", "what the device would do"], [list(rule) for rule in api.rules().items()]))
 
 
 @sim.command()

@@ -58,11 +58,11 @@ def socs() -> list[dict]:
     return [dict(soc) for soc in runtime.socs()]
 
 
-def rules() -> list[dict]:
-    """{"name", "summary"} of every rule that a finding can name and `ignore=` takes."""
+def rules() -> dict[str, str]:
+    """Rules that a finding can name and `ignore=` takes: name -> what the device would do."""
     from . import runtime
 
-    return [dict(rule) for rule in runtime.rules()]
+    return {rule["name"]: rule["summary"] for rule in runtime.rules()}
 
 
 def apis(pattern: str | None = None) -> list:

@@ -208,6 +208,6 @@ def _scalar_bytes(what: str, parameter: Parameter, value: Any) -> bytes:
 def _add_tiling(call: OpCall, tiling_key: int, tiling: Any, data: bytes) -> None:
     call.tiling_key, call.tiling_bytes = tiling_key, data
     if isinstance(tiling, ctypes.Structure):
-        call.tiling = tiling_decode.to_dict(tiling)
+        call.plan = tiling_decode.to_dict(tiling)
     elif getattr(getattr(tiling, "dtype", None), "names", None):
-        call.tiling = {name: tiling[name].item() for name in tiling.dtype.names if tiling[name].size == 1}
+        call.plan = {name: tiling[name].item() for name in tiling.dtype.names if tiling[name].size == 1}

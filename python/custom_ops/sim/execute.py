@@ -80,7 +80,7 @@ def collect(status: int, options: Options, op_type: str, decoder=None, complete=
 
     `complete(call)` adds what the library cannot know.
     """
-    calls = [report.from_json(raw, decoder) for raw in runtime.take_reports()]
+    calls = [report.from_json(raw, runtime.find_soc(raw["soc"])["clockHz"], decoder) for raw in runtime.take_reports()]
     if options.trace and calls:
         calls[-1].trace_events = runtime.take_trace()
     for call in calls:

@@ -15,12 +15,13 @@ PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 
 @dataclass
 class PipeUse:
-    """One pipe, summed over the cores."""
+    """One pipe of a launch. Cycles and times are modelled."""
 
-    instructions: int = 0
-    bytes: int = 0
-    busy_cycles: float = 0.0        # modelled, all cores
-    max_busy_cycles: float = 0.0    # modelled, the busiest core
+    instructions: int = 0           # all cores
+    bytes: int = 0                  # all cores
+    busy_cycles: float = 0.0        # all cores
+    busiest_cycles: float = 0.0     # of the core whose pipe was busy longest
+    busy_us: float = 0.0            # the same in microseconds
 
 
 @dataclass
@@ -32,17 +33,21 @@ class OpCall:
     cores: int                      # cores used (block dim)
     launch: int                     # running number in this process
     tiling_key: int
-    tiling: dict[str, Any]          # plan: field -> value; empty when the launch had no tiling data
+    plan: dict[str, Any]            # tiling data: field -> value; empty when the launch had none
     tiling_bytes: bytes
     workspace_bytes: int
     ub_map: list[dict]              # buffers of core 0: name, position, memory, address, bytes, count
     ub_peak: int                    # bytes
-    pipes: dict[str, PipeUse]
-    cycles: float                   # modelled, slowest core
-    seconds: float                  # modelled, with the fixed cost of a launch
+    pipes: dict[str, PipeUse]       # every pipe by name
+    modelled_cycles: float          # slowest core
+    modelled_seconds: float         # with the fixed cost of a launch
     findings: list[dict]            # rule, core, pipe, instruction, operand, message, repair, file, line, accesses, text
     per_core: list[dict]            # as the simulator reports it
     trace_events: list[dict] = field(default_factory=list, repr=False)
+
+    @property
+    def modelled_us(self) -> float:
+        return self.modelled_seconds * 1e6
 
     @property
     def ok(self) -> bool:
@@ -50,7 +55,7 @@ class OpCall:
 
     def text(self) -> str:
         """The findings as text; empty when there are none."""
-        return "\n\n".join(describe(finding, self) for finding in self.findings)
+        return "\n\n".join(finding["text"].rstrip() for finding in self.findings)
 
     def error(self) -> KernelError | None:
         if not self.findings:
@@ -87,9 +92,9 @@ class Run:
         return [finding for call in self.calls for finding in call.findings]
 
     @property
-    def seconds(self) -> float:
-        """Modelled time of all launches, one after the other."""
-        return sum(call.seconds for call in self.calls)
+    def modelled_us(self) -> float:
+        """All launches one after the other."""
+        return sum(call.modelled_us for call in self.calls)
 
     def save_trace(self, path) -> Path:
         """Chrome trace (process = core, thread = pipe) for ui.perfetto.dev or chrome://tracing; needs trace=True."""
@@ -114,40 +119,23 @@ def _save(calls: list[OpCall], path) -> Path:
     return trace.save(calls, path)
 
 
-def from_json(raw: dict, decode: Callable[[int, bytes], dict] | None = None) -> OpCall:
+def from_json(raw: dict, clock_hz: float, decode: Callable[[int, bytes], dict] | None = None) -> OpCall:
     """An OpCall of one element of SimTakeReports. `decode(tiling key, bytes)` names the tiling fields."""
     data = bytes.fromhex(raw.get("tilingData", ""))
     key = int(raw.get("tilingKey", 0))
     pipes = {name: PipeUse() for name in PIPES}
     for core in raw["cores"]:
         for name, use in core["pipes"].items():
-            total = pipes.setdefault(name, PipeUse())
+            total = pipes[name]
             total.instructions += use["instructions"]
             total.bytes += use["bytes"]
             total.busy_cycles += use["busyCycles"]
-            total.max_busy_cycles = max(total.max_busy_cycles, use["busyCycles"])
+            total.busiest_cycles = max(total.busiest_cycles, use["busyCycles"])
+    for use in pipes.values():
+        use.busy_us = use.busiest_cycles / clock_hz * 1e6
     return OpCall(
         op=raw["op"], soc=raw["soc"], cores=raw["blockDim"], launch=raw["launch"], tiling_key=key,
-        tiling=decode(key, data) if decode and data else {}, tiling_bytes=data,
-        workspace_bytes=int(raw.get("workspaceBytes", 0)), ub_map=raw["buffers"], ub_peak=raw["ubPeakBytes"],
-        pipes={name: use for name, use in pipes.items() if use.instructions}, cycles=raw["modelledCycles"],
-        seconds=raw["modelledSeconds"], findings=raw["findings"], per_core=raw["cores"])
-
-
-def describe(finding: dict, call: OpCall) -> str:
-    """One finding as text: what, both accesses, the missing order, the shortest repair."""
-    if finding.get("text"):
-        return finding["text"].rstrip()
-    head = f"{finding['rule']}: {finding['message']}"
-    lines = [f"{head:<57}{call.op}  {call.soc}  core {finding['core']}  launch {call.launch}"]
-    for access in finding.get("accesses", ()):
-        span = f"{access['memory']} [0x{access['begin']:04x}, 0x{access['end']:04x})"
-        left = f"  {access['pipe']:<5}{access['verb']:<7}{access['what']}  {span}"
-        lines.append(f"{left:<57}{access['file']}:{access['line']}  {access['instruction']}")
-    if not finding.get("accesses") and finding.get("file"):
-        where = f"{finding['file']}:{finding['line']}"
-        operand = f"{finding['instruction']} {finding['operand']}".strip()
-        lines.append(f"  {finding['pipe']:<5}{operand:<50}{where}")
-    if finding.get("repair"):
-        lines.append(f"  {finding['repair']}")
-    return "\n".join(lines)
+        plan=decode(key, data) if decode and data else {}, tiling_bytes=data,
+        workspace_bytes=int(raw.get("workspaceBytes", 0)), ub_map=raw["buffers"], ub_peak=raw["ubPeakBytes"], pipes=pipes,
+        modelled_cycles=raw["modelledCycles"], modelled_seconds=raw["modelledSeconds"], findings=raw["findings"],
+        per_core=raw["cores"])

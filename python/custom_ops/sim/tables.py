@@ -15,22 +15,22 @@ def summary(calls: list[OpCall]) -> str:
 
 def _calls(calls: list[OpCall]):
     rows = [[str(i), call.op, call.soc, str(call.cores), str(call.tiling_key), f"{call.ub_peak:,}",
-             f"{call.cycles:,.0f}", f"{call.seconds * 1e6:,.2f}", str(len(call.findings))] for i, call in enumerate(calls)]
+             f"{call.modelled_cycles:,.0f}", f"{call.modelled_us:,.2f}", str(len(call.findings))] for i, call in enumerate(calls)]
     return ("calls (modelled)", ["call", "op", "soc", "cores", "key", "UB peak B", "modelled cycles", "modelled us",
                                  "findings"], rows)
 
 
 def _pipes(calls: list[OpCall]):
     rows = [[str(i), name, f"{use.instructions:,}", f"{use.bytes:,}", f"{use.busy_cycles:,.0f}",
-             f"{use.max_busy_cycles:,.0f}", f"{100 * use.max_busy_cycles / call.cycles:.0f} %" if call.cycles else ""]
-            for i, call in enumerate(calls) for name, use in call.pipes.items()]
+             f"{use.busy_us:,.2f}", f"{100 * use.busiest_cycles / call.modelled_cycles:.0f} %" if call.modelled_cycles else ""]
+            for i, call in enumerate(calls) for name, use in call.pipes.items() if use.instructions]
     return ("pipes, all cores (modelled)", ["call", "pipe", "instructions", "bytes", "modelled busy cycles",
-                                            "busiest core", "of its time"], rows)
+                                            "busiest core us", "of the time"], rows)
 
 
 def _plans(calls: list[OpCall]):
-    rows = [[str(i), call.op, "  ".join(f"{k}={v}" for k, v in call.tiling.items())]
-            for i, call in enumerate(calls) if call.tiling]
+    rows = [[str(i), call.op, "  ".join(f"{k}={v}" for k, v in call.plan.items())]
+            for i, call in enumerate(calls) if call.plan]
     return "tiling plans", ["call", "op", "plan"], rows
 
 

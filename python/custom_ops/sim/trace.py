@@ -28,7 +28,7 @@ def save(calls: list[OpCall], path) -> Path:
             event = {**event, "ts": event.get("ts", 0) + offset}
             end = max(end, event["ts"] + event.get("dur", 0))
             events.append(event)
-        offset = end + (call.seconds * 1e6 * 0.02 if call.trace_events else 0)  # a gap that the eye can see
+        offset = end + (call.modelled_us * 0.02 if call.trace_events else 0)  # a gap that the eye can see
     path = Path(path)
     path.write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ns",
                                 "otherData": {"times": "modelled", "ops": [call.op for call in calls]}}))

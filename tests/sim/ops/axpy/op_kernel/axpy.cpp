@@ -7,7 +7,7 @@ using namespace AscendC;
 
 namespace {
 template <typename T>
-class Axpy {
+class AxpyKernel {
 public:
     __aicore__ inline void Init(GM_ADDR x, GM_ADDR y, GM_ADDR z, const AxpyTilingData& tiling, TPipe* pipe) {
         tiling_ = tiling;
@@ -71,7 +71,7 @@ extern "C" __global__ __aicore__ void axpy(GM_ADDR x, GM_ADDR y, GM_ADDR z, GM_A
     REGISTER_TILING_DEFAULT(AxpyTilingData);
     GET_TILING_DATA(data, tiling);
     TPipe pipe;
-    Axpy<DTYPE_X> op;
+    AxpyKernel<DTYPE_X> op;
     op.Init(x, y, z, data, &pipe);
     op.Process();
 }

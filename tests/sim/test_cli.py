@@ -1,0 +1,128 @@
+"""custom-ops on the command line: what it prints and its exit codes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from custom_ops.cli import main
+
+OPS = Path(__file__).parent / "ops"
+FILL = """
+#include "kernel_operator.h"
+using namespace AscendC;
+struct Plan { uint32_t count; float value; };
+extern "C" __global__ __aicore__ void fill(GM_ADDR y, GM_ADDR tiling) {
+    GET_TILING_DATA_WITH_STRUCT(Plan, plan, tiling);
+    TPipe pipe;
+    TBuf<TPosition::VECCALC> buffer;
+    pipe.InitBuffer(buffer, plan.count * sizeof(float));
+    LocalTensor<float> row = buffer.Get<float>();
+    Duplicate(row, plan.value, int32_t(plan.count));
+    SetFlag<HardEvent::V_MTE3>(EVENT_ID0);
+    WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
+    GlobalTensor<float> yGm;
+    yGm.SetGlobalBuffer((__gm__ float*)y);
+    DataCopy(yGm, row, plan.count);
+}
+"""
+
+
+def custom_ops(*arguments, code=0):
+    result = CliRunner().invoke(main, list(map(str, arguments)))
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("command", [[], ["sim"], *(["sim", c] for c in ["build", "run", "launch", "socs", "rules", "apis", "cache"])],
+                         ids=" ".join)
+def test_help_teaches(command):
+    text = custom_ops(*command, "--help")
+    assert "Usage:" in text
+    if command[1:] and command[1] in ("build", "run", "launch", "apis"):
+        assert "Examples:" in text
+
+
+def test_build_prints_package_and_signature():
+    text = custom_ops("sim", "build", OPS / "axpy")
+    assert Path(text.splitlines()[0]).is_dir()
+    assert "Axpy(x: float32|float16, y: float32|float16, *, alpha: float = 2.0) -> z" in text
+
+
+def test_run_saves_output_and_trace(tmp_path):
+    x = np.arange(96, dtype=np.float32)
+    np.save(tmp_path / "x.npy", x)
+    text = custom_ops("sim", "run", OPS / "axpy", "--soc", "ascend950", "--input", f"x={tmp_path / 'x.npy'}", "--input",
+                      "y=ones:96", "--attr", "alpha=0.5", "--out", f"z={tmp_path / 'z.npy'}", "--trace", tmp_path / "t.json")
+    np.testing.assert_array_equal(np.load(tmp_path / "z.npy"), 0.5 * x + 1)
+    assert "modelled" in text and "z [96] float32" in text and "total=96" in text
+    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+
+
+def test_run_bfloat16(tmp_path):
+    custom_ops("sim", "run", OPS / "scale_bias", "--input", "x=arange:4,16:bfloat16", "--attr", "scale=2", "--out",
+               f"y={tmp_path / 'y.npy'}", "--adversarial", 3)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy").ravel(), 2 * np.arange(64, dtype=np.float32))
+
+
+@pytest.fixture
+def kernel(tmp_path):
+    path = tmp_path / "fill.cpp"
+    path.write_text(FILL)
+    return path
+
+
+def test_launch(kernel, tmp_path):
+    custom_ops("sim", "launch", kernel, "fill", "--arg", "y=empty:32", "--output", "y", "--tiling", "uint32_t:32,float:1.5",
+               "--out", f"y={tmp_path / 'y.npy'}")
+    assert (np.load(tmp_path / "y.npy") == 1.5).all()
+
+
+def test_findings_exit_1_with_the_report(kernel):
+    kernel.write_text("\n".join(line for line in FILL.splitlines() if "Flag" not in line))
+    text = custom_ops("sim", "launch", kernel, "fill", "--arg", "y=empty:32", "--tiling", "uint32_t:32,float:1.5", code=1)
+    assert "hazard" in text and "fill.cpp:" in text and "V" in text and "MTE3" in text
+    custom_ops("sim", "launch", kernel, "fill", "--arg", "y=empty:32", "--tiling", "uint32_t:32,float:1.5", "--ignore", "hazard")
+
+
+WRONG = [
+    (["sim", "build", "/nowhere"], "does not exist"),
+    (["sim", "build", OPS / "axpy", "--soc", "ascend1"], "soc 'ascend1' is not known"),
+    (["sim", "run", OPS / "axpy", "--input", "x=ones:4"], "y is missing"),
+    (["sim", "run", OPS / "axpy", "--input", "x"], "must be NAME=VALUE"),
+    (["sim", "run", OPS / "axpy", "--input", "x=ones:4,q", "--input", "y=ones:4"], "the shape must be sizes"),
+    (["sim", "run", OPS / "axpy", "--input", "x=ones:4:floaty", "--input", "y=ones:4"], "dtype 'floaty' is not known"),
+    (["sim", "run", OPS / "axpy", "--input", "x=x.txt"], "must be file.npy"),
+    (["sim", "run", OPS / "axpy", "--input", "x=ones:4", "--input", "y=ones:4", "--out", "q=q.npy"], "no output 'q'; there are 'z'"),
+]
+
+
+@pytest.mark.parametrize("arguments, text", WRONG, ids=[text for _, text in WRONG])
+def test_wrong_usage_exits_2(arguments, text):
+    assert text in custom_ops(*arguments, code=2)
+
+
+def test_build_error_exits_2(kernel):
+    kernel.write_text(FILL.replace("Duplicate(", "Dupplicate("))
+    text = custom_ops("sim", "launch", kernel, "fill", "--arg", "y=empty:32", "--tiling", "uint32_t:32,float:1.5", code=2)
+    assert "Dupplicate is not modelled by the simulator; modelled are: Duplicate" in text and "fill.cpp:11: " in text
+
+
+def test_lists():
+    assert "Ascend910B3" in custom_ops("sim", "socs")
+    assert {"name", "ubBytes"} <= set(json.loads(custom_ops("sim", "socs", "--json"))[0])
+    assert "uninitialized-read" in custom_ops("sim", "rules")
+    apis = custom_ops("sim", "apis", "^DataCopy")
+    assert "DataCopyPad" in apis and "Muls" not in apis
+    assert "MicroAPI::" in custom_ops("sim", "apis", "--arch", "regbase") and "MicroAPI::" not in custom_ops("sim", "apis", "--arch", "membase")
+
+
+def test_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUSTOM_OPS_CACHE_DIR", str(tmp_path))
+    (tmp_path / "units").mkdir()
+    (tmp_path / "units" / "a.so").write_bytes(b"1" * 2**20)
+    text = custom_ops("sim", "cache")
+    assert str(tmp_path) in text and "1 entries" in text and "1.0 MiB" in text
+    assert "0 entries" in custom_ops("sim", "cache", "--clear")
