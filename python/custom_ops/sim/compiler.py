@@ -24,7 +24,10 @@ HOST_INCLUDES = (ROOT / "sim" / "host" / "include", ROOT)
 API_INCLUDES = (ROOT / "sim" / "opapi" / "include", *HOST_INCLUDES)
 
 # Float results are those of the written expression: no contraction, no reassociation (as in the simulator itself).
-FLAGS = ("-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-fast-math", "-fPIC", "-w")
+# Kernels look at the same UB bytes, and at the same registers, as different types.
+FLAGS = (
+    "-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-fast-math", "-fno-strict-aliasing", "-fPIC", "-w",
+)  # fmt: skip
 
 _OLDEST = {"gcc": 12, "clang": 15}  # first with _Float16 in C++ on x86
 _INSTALL = "install g++ >= 12 or clang++ >= 15 (Debian, Ubuntu: apt install g++), or name one in $CXX"
