@@ -31,8 +31,15 @@ public:
     void CleanAll() { lines_.clear(); }
     // A DMA is about to read or write `region` of GM.
     void Copy(Core& core, const char* api, const char* operand, Access access, const Region& region, Location where) {
+        uint64_t low = UINT64_MAX, high = 0;
+        if (!lines_.empty())
+            region.ForEachRun([&](uint64_t begin, uint64_t bytes) {
+                low = begin < low ? begin : low;
+                high = begin + bytes > high ? begin + bytes : high;
+            });
         for (Line& line : lines_) {
-            if (line.address == 0 || !Touches(region, line.address * kLineBytes)) continue;
+            const uint64_t address = line.address * kLineBytes;
+            if (address >= high || address + kLineBytes <= low || !Touches(region, address)) continue;
             if (line.dirty) {
                 core.Report(Rule::Hazard, api, operand,
                             "SetValue at line " + std::to_string(line.where.line) + " left this 64-byte GM line in the data "

@@ -1,6 +1,7 @@
 // GlobalTensor<T>: a view of GM. Scalar access goes through the core's data cache.
 #pragma once
 
+#include "ascendc/element.h"
 #include "ascendc/framework_state.h"
 
 namespace AscendC {
@@ -50,7 +51,9 @@ public:
     void SetValue(uint64_t index, U value, sim::Location where = sim::Location::Here()) const {
         *(*this)[index].ScalarAccess("SetValue", "dstGlobal", sim::Access::Write, where) = static_cast<T>(value);
     }
-    T operator()(uint64_t index, sim::Location where = sim::Location::Here()) const { return GetValue(index, where); }
+    Element<GlobalTensor, T> operator()(uint64_t index, sim::Location where = sim::Location::Here()) const {
+        return {*this, index, where};
+    }
 
     // --- what the simulator's APIs use ---------------------------------------------------------------------------
     sim::Memory Where() const { return sim::Memory::GM; }

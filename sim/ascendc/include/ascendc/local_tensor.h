@@ -1,6 +1,7 @@
 // LocalTensor<T>: a view of a local memory of this core (UB on a vector core).
 #pragma once
 
+#include "ascendc/element.h"
 #include "ascendc/params.h"
 #include "sim/core/core.h"
 
@@ -50,8 +51,7 @@ public:
     void SetValue(uint32_t index, U value, sim::Location where = sim::Location::Here()) const {
         *(*this)[index].ScalarAccess("SetValue", "dstLocal", sim::Access::Write, where) = static_cast<T>(value);
     }
-    class Element;
-    Element operator()(uint32_t index, sim::Location where = sim::Location::Here()) const {
+    Element<LocalTensor, T> operator()(uint32_t index, sim::Location where = sim::Location::Here()) const {
         return {*this, index, where};
     }
 
@@ -81,27 +81,9 @@ private:
         return Host();
     }
 
-    uint64_t address_ = 0, length_ = 0, end_ = 0;
+    static constexpr uint64_t kNowhere = uint64_t(1) << 62;  // a tensor nobody allocated: outside every local memory
+    uint64_t address_ = kNowhere, length_ = 0, end_ = kNowhere;
     TPosition position_ = TPosition::VECCALC;
-};
-
-// tensor(i): reads and writes like an element.
-template <typename T>
-class LocalTensor<T>::Element {
-public:
-    Element(const LocalTensor& tensor, uint32_t index, sim::Location where)
-        : tensor_(tensor), index_(index), where_(where) {}
-    operator T() const { return tensor_.GetValue(index_, where_); }
-    const Element& operator=(T value) const {
-        tensor_.SetValue(index_, value, where_);
-        return *this;
-    }
-    const Element& operator=(const Element& other) const { return *this = static_cast<T>(other); }
-
-private:
-    LocalTensor tensor_;
-    uint32_t index_;
-    sim::Location where_;
 };
 
 }  // namespace AscendC

@@ -208,6 +208,11 @@ private:
     int unwinding_;
 };
 
-inline TPipe* GetTPipePtr() { return static_cast<TPipe*>(sim::Core::Current().tpipe); }
+inline TPipe* GetTPipePtr(sim::Location where = sim::Location::Here()) {
+    sim::Core& core = sim::Core::Current();
+    if (core.tpipe == nullptr)
+        core.Fail(sim::Rule::Argument, "GetTPipePtr", "", "the kernel has no TPipe; declare one at its start", where);
+    return static_cast<TPipe*>(core.tpipe);
+}
 
 }  // namespace AscendC
