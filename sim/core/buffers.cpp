@@ -13,21 +13,27 @@
 
 namespace sim {
 
-void CoreState::RecordBuffer(Memory memory, const char* position, uint64_t address, uint64_t bytes, uint32_t count, Location where) {
+const std::string& CoreState::Buffer::Name() const {
+    if (name.empty()) name = BufferNameInSource(where, nth);
+    if (name.empty()) name = position;
+    return name;
+}
+
+void CoreState::RecordBuffer(Memory memory, const char* position, uint64_t address, uint64_t bytes, uint32_t count,
+                             Location where) {
     const uint64_t capacity = memory_->Bytes(memory);
     const auto sameLine = [&](const Buffer& b) { return b.where.line == where.line && std::string(b.where.file) == where.file; };
     const auto nth = uint32_t(std::count_if(buffers_.begin(), buffers_.end(), sameLine));
-    buffers_.push_back({memory, position, address, bytes, std::max(count, 1u), where, nth});
+    buffers_.push_back({memory, position, address, bytes, std::max(count, 1u), where, nth, ""});
     if (address + bytes > capacity) {
         std::string plan;
         for (const Buffer& buffer : buffers_) {
             if (buffer.memory != memory) continue;
-            const std::string name = BufferNameInSource(buffer.where, buffer.nth);
-            plan += (plan.empty() ? "" : ", ") + (name.empty() ? std::string(buffer.position) : name) + " " + std::to_string(buffer.bytes);
+            plan += (plan.empty() ? "" : ", ") + buffer.Name() + " " + std::to_string(buffer.bytes);
         }
         Finding finding = MakeFinding(Rule::LocalMemoryOverflow, Pipe::S, "InitBuffer", "",
-                                      "the buffers need " + std::to_string(address + bytes) + " bytes of " + MemoryName(memory) + ", " +
-                                          launch_.soc.name + " has " + std::to_string(capacity) + " (" + plan + ")",
+                                      "the buffers need " + std::to_string(address + bytes) + " bytes of " + MemoryName(memory) +
+                                          ", " + launch_.soc.name + " has " + std::to_string(capacity) + " (" + plan + ")",
                                       where);
         Abort(std::move(finding));
     }
@@ -53,10 +59,8 @@ void CoreState::BufferAround(Memory memory, uint64_t address, uint64_t* low, uin
 std::string CoreState::BufferName(Memory memory, uint64_t address) const {
     const Buffer* buffer = BufferAt(memory, address);
     if (buffer == nullptr) return "";
-    std::string name = BufferNameInSource(buffer->where, buffer->nth);
-    if (name.empty()) name = buffer->position;
-    if (buffer->count > 1) name += " buffer " + std::to_string((address - buffer->address) / buffer->SlotBytes());
-    return name;
+    if (buffer->count == 1) return buffer->Name();
+    return buffer->Name() + " buffer " + std::to_string((address - buffer->address) / buffer->SlotBytes());
 }
 
 std::string CoreState::Place(Memory memory, uint64_t begin, uint64_t end) const {

@@ -9,15 +9,17 @@
 
 namespace sim {
 
+uint32_t HostThreads(const LaunchOptions& options) {
+    return options.hostThreads > 0 ? uint32_t(options.hostThreads) : std::max(1u, std::thread::hardware_concurrency());
+}
+
 LaunchState::LaunchState(const LaunchRequest& launchRequest)
     : request(launchRequest), soc(*launchRequest.soc), tensors(launchRequest.buffers),
       activeCores(std::min(launchRequest.blockDim, launchRequest.soc->vectorCores)),
       deadline(std::chrono::steady_clock::now() +
                std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                    std::chrono::duration<double>(std::min(launchRequest.options.timeoutSeconds, 1e9)))),
-      rendezvous(launchRequest.blockDim,
-                 launchRequest.options.hostThreads > 0 ? uint32_t(launchRequest.options.hostThreads)
-                                                       : std::max(1u, std::thread::hardware_concurrency())),
+      rendezvous(launchRequest.blockDim, HostThreads(launchRequest.options)),
       cores(launchRequest.blockDim, nullptr), results(launchRequest.blockDim) {}
 
 CoreState::CoreState(LaunchState& launch, uint32_t block)
@@ -26,6 +28,7 @@ CoreState::CoreState(LaunchState& launch, uint32_t block)
       timeline_(launch.soc, launch.activeCores), pending_(options_.adversarialSeed, block),
       findings_(options_.ignoredRules, size_t(std::max(options_.maxFindings, 1))) {
     core_.operandsNeeded_ = options_.checks || options_.trace;
+    if (options_.checks) memory_->StartShadows();
     if (memory_->lastSequence > kMaxSequence / 2) {   // ids of pooled shadows keep growing from launch to launch
         memory_->ForgetIds();
         memory_->lastSequence = 0;
@@ -121,9 +124,7 @@ BlockResult CoreState::Result() {
     for (const Buffer& buffer : buffers_) {
         if (buffer.memory == Memory::UB) result.ubPeakBytes = std::max(result.ubPeakBytes, buffer.address + buffer.bytes);
         if (block_ != 0) continue;
-        std::string name = BufferNameInSource(buffer.where, buffer.nth);
-        result.buffers.push_back({name.empty() ? buffer.position : std::move(name), buffer.position, buffer.memory, buffer.address,
-                                  buffer.bytes, buffer.count});
+        result.buffers.push_back({buffer.Name(), buffer.position, buffer.memory, buffer.address, buffer.bytes, buffer.count});
     }
     result.slices = std::move(slices_);
     result.sites = std::move(sites_);

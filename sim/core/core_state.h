@@ -31,6 +31,8 @@ struct BlockResult {                 // what outlives the block
     std::vector<EpochLog> epochs;
 };
 
+uint32_t HostThreads(const LaunchOptions& options);   // that run blocks at once
+
 struct LaunchState {                 // shared by the blocks of a launch
     const LaunchRequest& request;
     const SocSpec& soc;
@@ -73,6 +75,8 @@ private:
         uint32_t count;
         Location where;
         uint32_t nth;                // among the buffers of the same source line
+        mutable std::string name;    // as the source calls it; looked up at first use
+        const std::string& Name() const;
         uint64_t SlotBytes() const { return bytes / count > 0 ? bytes / count : 1; }
     };
 
@@ -82,13 +86,16 @@ private:
     void CheckTimeout();
     // --- operand_checks.cpp
     void CheckOperands(const Instruction& instruction);
-    void CheckLocal(const Instruction& instruction, const Operand& operand, const Region& region, uint64_t begin, uint64_t end);
+    void CheckLocal(const Instruction& instruction, const Operand& operand, const Region& region, uint64_t begin,
+                    uint64_t end);
     void CheckGm(const Instruction& instruction, const Operand& operand, uint64_t begin, uint64_t end);
     void CheckWritten(const Instruction& instruction, const Operand& operand, const Region& region);
     // --- order_checks.cpp
     void CheckOrder(const Instruction& instruction, const Clock& view);
-    void ReportHazard(const Instruction& instruction, const Operand& operand, const Region& region, InstructionId earlier,
-                      bool earlierWrites, uint64_t begin, uint64_t end);
+    void CheckOrderInGm(const Instruction& instruction, const Touch& access, const Clock& view);
+    void CheckOrderInLocal(const Instruction& instruction, const Touch& access, const Clock& view);
+    void ReportHazard(const Instruction& instruction, const Touch& access, InstructionId earlier, bool earlierWrites,
+                      uint64_t begin, uint64_t end);
     void RecordAccesses(InstructionId id, SiteIndex site, const Clock& view);
     // --- flags.cpp
     struct Flag {
@@ -97,7 +104,9 @@ private:
         double time = 0;
         Location where;
     };
-    Flag& FlagOf(Pipe source, Pipe destination, int id) { return flags_[size_t((int(source) * kPipes + int(destination)) * kEvents + id)]; }
+    Flag& FlagOf(Pipe source, Pipe destination, int id) {
+        return flags_[size_t((int(source) * kPipes + int(destination)) * kEvents + id)];
+    }
     bool EventIsLegal(const char* api, Pipe source, Pipe destination, int id, Location where);
     void ReportFlagsLeftSet();
     void Meet(Location where);
@@ -109,7 +118,8 @@ private:
     // Name of what lies at an address and the place in it: buffer of a local memory, tensor of GM.
     std::string Place(Memory memory, uint64_t begin, uint64_t end) const;
     // --- core_state.cpp
-    Finding MakeFinding(Rule rule, Pipe pipe, const char* instruction, const char* operand, std::string message, Location where) const;
+    Finding MakeFinding(Rule rule, Pipe pipe, const char* instruction, const char* operand, std::string message,
+                        Location where) const;
     static Pipe PipeOfRule(Rule rule);                                 // of findings that an API helper reports
     [[noreturn]] void Abort(Finding finding);
     [[noreturn]] void AbortSilently();

@@ -34,7 +34,8 @@ void Core::SetFlag(Pipe source, Pipe destination, int id, Location where) {
         s.findings_.Add(Rule::EventFlag, where, flag.where, "set", [&] {
             Finding finding = s.MakeFinding(Rule::EventFlag, source, "SetFlag", "",
                                             EventName(source, destination) + " flag " + std::to_string(id) +
-                                                " is set while it is still set by " + flag.where.file + ":" + std::to_string(flag.where.line),
+                                                " is set while it is still set by " + flag.where.file + ":" +
+                                                std::to_string(flag.where.line),
                                             where);
             finding.repair = "one WaitFlag for every SetFlag of the same event and id";
             return finding;
@@ -57,7 +58,8 @@ void Core::WaitFlag(Pipe source, Pipe destination, int id, Location where) {
         // A block is one instruction stream: a SetFlag that has not been issued yet is behind this wait.
         Finding finding = s.MakeFinding(Rule::EventFlag, destination, "WaitFlag", "",
                                         EventName(source, destination) + " flag " + std::to_string(id) +
-                                            " is not set and nothing can set it any more: " + PipeName(destination) + " waits for ever",
+                                            " is not set and nothing can set it any more: " + PipeName(destination) +
+                                            " waits for ever",
                                         where);
         finding.repair = "SetFlag of the same event and id before this WaitFlag";
         s.Abort(std::move(finding));
@@ -115,8 +117,8 @@ void CoreState::Meet(Location where) {
     const uint32_t blocks = launch_.request.blockDim, cores = launch_.soc.vectorCores;
     if (blocks > cores)
         warn("blockDim",
-             "blockDim " + std::to_string(blocks) + " exceeds the " + std::to_string(cores) + " vector cores of " + launch_.soc.name +
-                 ": blocks without a core never reach SyncAll",
+             "blockDim " + std::to_string(blocks) + " exceeds the " + std::to_string(cores) + " vector cores of " +
+                 launch_.soc.name + ": blocks without a core never reach SyncAll",
              "set blockDim to at most the number of vector cores");
     if (taskType_ == kAivOnly)
         warn("taskType", "SyncAll in a kernel of type KERNEL_TYPE_AIV_ONLY, which runs without the inter-core scheduler",

@@ -7,8 +7,6 @@
 namespace sim {
 namespace {
 
-constexpr size_t kCompactAt = 1 << 14;   // intervals of one map before completed ones are dropped
-
 uint64_t AddressOf(const void* pointer) { return uint64_t(reinterpret_cast<uintptr_t>(pointer)); }
 
 }  // namespace
@@ -59,20 +57,24 @@ GmCore::Unordered FirstUnknown(const IntervalMap<InstructionId>& map, uint64_t b
 }  // namespace
 
 GmCore::Unordered GmCore::FirstUnorderedWrite(uint64_t begin, uint64_t end, const Clock& view) const {
-    return FirstUnknown(writer_, begin, end, view);
+    return FirstUnknown(writer_.ids, begin, end, view);
 }
 
 GmCore::Unordered GmCore::FirstUnorderedRead(Pipe reader, uint64_t begin, uint64_t end, const Clock& view) const {
-    return FirstUnknown(reader_[int(reader)], begin, end, view);
+    return FirstUnknown(reader_[int(reader)].ids, begin, end, view);
 }
 
 void GmCore::Record(uint64_t begin, uint64_t end, Kind kind, InstructionId id, SiteIndex site, const Clock& view) {
     const bool reads = kind == Kind::Read;
     // A scalar read is complete before the scalar unit issues anything else.
     if (!reads || PipeOf(id) != Pipe::S) {
-        IntervalMap<InstructionId>& map = reads ? reader_[int(PipeOf(id))] : writer_;
-        map.Assign(begin, end, id);
-        if (map.Size() > kCompactAt) map.EraseIf([&](InstructionId old) { return view.Knows(old); });
+        History& history = reads ? reader_[int(PipeOf(id))] : writer_;
+        history.ids.Assign(begin, end, id);
+        if (history.ids.Size() >= history.compactAt) {
+            // What this pipe knows to be complete. A pipe that knows less and touches the bytes later is not reported.
+            history.ids.EraseIf([&](InstructionId old) { return view.Knows(old); });
+            history.compactAt = std::max(history.compactAt, 2 * history.ids.Size());
+        }
     }
     (reads ? epoch_.reads : kind == Kind::Write ? epoch_.writes : epoch_.atomics).Assign(begin, end, site);
 }
@@ -110,7 +112,8 @@ std::vector<Touch> Candidates(const std::vector<std::vector<EpochLog>>& epochs, 
     std::vector<Touch> touches;
     IntervalMap<bool> written;
     const auto add = [&](uint32_t core, GmCore::Kind kind, const IntervalMap<SiteIndex>& map) {
-        for (const auto& [begin, interval] : map.Intervals()) touches.push_back({begin, interval.end, {core, interval.value, kind}});
+        for (const auto& [begin, interval] : map.Intervals())
+            touches.push_back({begin, interval.end, {core, interval.value, kind}});
     };
     for (uint32_t core = 0; core < epochs.size(); ++core) {
         if (epoch >= epochs[core].size()) continue;
@@ -134,8 +137,8 @@ std::vector<Touch> Candidates(const std::vector<std::vector<EpochLog>>& epochs, 
 
 std::vector<CoreConflict> FindCoreConflicts(const std::vector<std::vector<EpochLog>>& epochs, const std::vector<Sites>& sites) {
     constexpr uint64_t kEnough = 100000;   // overlapping pairs after which counting them says nothing more
-    using LinePair = std::tuple<int, int, GmCore::Kind, GmCore::Kind>;
-    std::map<LinePair, size_t> known;
+    using Line = std::pair<int, GmCore::Kind>;
+    std::map<std::pair<Line, Line>, size_t> known;
     std::vector<CoreConflict> conflicts;
     uint64_t pairs = 0;
     size_t epochCount = 0;
@@ -149,9 +152,8 @@ std::vector<CoreConflict> FindCoreConflicts(const std::vector<std::vector<EpochL
             open.resize(kept);
             for (const Touch& earlier : open) {
                 if (!Conflicts(earlier, touch) || ++pairs >= kEnough) continue;
-                const LinePair lines{sites[earlier.side.core][earlier.side.site].where.line,
-                                     sites[touch.side.core][touch.side.site].where.line, earlier.side.kind, touch.side.kind};
-                const auto [it, isNew] = known.try_emplace(lines, conflicts.size());
+                const auto line = [&](const Touch& t) { return Line(sites[t.side.core][t.side.site].where.line, t.side.kind); };
+                const auto [it, isNew] = known.try_emplace(std::minmax(line(earlier), line(touch)), conflicts.size());
                 if (isNew) conflicts.push_back({earlier.side, touch.side, touch.begin, std::min(earlier.end, touch.end), 0});
                 ++conflicts[it->second].times;
             }

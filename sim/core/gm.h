@@ -53,8 +53,8 @@ public:
     // What this core wrote since the last meeting becomes known to all.
     void Publish(IntervalMap<bool>* written) const;
     void ForgetIds() {               // before instruction ids wrap around
-        writer_.Clear();
-        for (auto& reader : reader_) reader.Clear();
+        writer_.ids.Clear();
+        for (History& reader : reader_) reader.ids.Clear();
     }
     void EndEpoch() {
         epochs_.push_back(std::move(epoch_));
@@ -66,7 +66,11 @@ public:
     }
 
 private:
-    IntervalMap<InstructionId> writer_, reader_[kPipes];
+    struct History {
+        IntervalMap<InstructionId> ids;
+        size_t compactAt = 1 << 14;      // intervals at which completed ones are dropped
+    };
+    History writer_, reader_[kPipes];
     EpochLog epoch_;
     std::vector<EpochLog> epochs_;
 };

@@ -2,13 +2,14 @@
 #include <string>
 
 #include "sim/core/core_state.h"
+#include "sim/core/text.h"
 
 namespace sim {
 
 void CoreState::CheckTimeout() {
     if (std::chrono::steady_clock::now() < launch_.deadline) return;
     Abort(MakeFinding(Rule::Timeout, Pipe::S, lastName_, "",
-                      "core " + std::to_string(block_) + " was still running after " + std::to_string(options_.timeoutSeconds) +
+                      "core " + std::to_string(block_) + " was still running after " + Decimal(options_.timeoutSeconds) +
                           " s and " + std::to_string(issued_) + " instructions",
                       lastWhere_));
 }
@@ -53,12 +54,12 @@ bool CoreState::Issue(const Instruction& instruction) {
 }
 
 void CoreState::AddSlice(const Instruction& instruction, const Timeline::Span& span) {
-    Slice slice{block_, instruction.pipe, InternString(instruction.name), span.start, span.cycles, 0, "", instruction.where};
+    Slice slice{block_, instruction.pipe, InternString(instruction.name), span.start, span.cycles, span.bytes, "", instruction.where};
     slice.where.file = InternString(instruction.where.file);
     for (const Operand& operand : instruction.operands) {
         const Region region = operand.region.Normalized();
         if (region.Bytes() == 0) continue;
-        slice.bytes += region.Bytes();
+        if (span.bytes == 0) slice.bytes += region.Bytes();
         if (!slice.detail.empty()) slice.detail += ", ";
         slice.detail += std::string(operand.name) + " " + Place(operand.memory, region.start, region.start + region.run);
     }

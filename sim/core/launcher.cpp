@@ -121,9 +121,9 @@ std::vector<Finding> CoreConflictFindings(const LaunchState& launch, std::vector
             finding.line = record.line;
             finding.accesses.push_back(std::move(record));
         }
-        finding.message = "cores " + std::to_string(conflict.first.core) + " and " + std::to_string(conflict.second.core) + " both touch " +
-                          name + " " + ByteRange(conflict.begin - base, conflict.end - base) + " with no SyncAll between";
-        finding.repair = "give each core its own bytes (exact length in DataCopyPad), put SyncAll between, or make both writes atomic";
+        finding.message = "cores " + std::to_string(conflict.first.core) + " and " + std::to_string(conflict.second.core) +
+                          " both touch " + name + " " + ByteRange(conflict.begin - base, conflict.end - base) + " with no SyncAll between";
+        finding.repair = "give each core its own bytes (exact length in DataCopyPad) or put SyncAll between";
         finding.times = conflict.times;
         findings.push_back(std::move(finding));
     }
@@ -153,8 +153,7 @@ LaunchReport Launch(const LaunchRequest& request) {
     if (request.blockDim > 0) {
         const FaultHandlers handlers;
         Workers workers(launch);
-        workers.RunAll(std::min(request.blockDim, request.options.hostThreads > 0 ? uint32_t(request.options.hostThreads)
-                                                                                 : std::max(1u, std::thread::hardware_concurrency())));
+        workers.RunAll(std::min(request.blockDim, HostThreads(request.options)));
     }
     std::vector<std::vector<Finding>> findings;
     for (BlockResult& result : launch.results) {

@@ -76,6 +76,11 @@ bool LocalMemory::Locate(const void* pointer, Memory* memory, uint64_t* address)
     return false;
 }
 
+void LocalMemory::StartShadows() {
+    for (auto& shadow : shadow_)
+        if (shadow) shadow->StartLaunch();
+}
+
 void LocalMemory::ForgetIds() {
     for (auto& shadow : shadow_)
         if (shadow) shadow->ForgetIds();
@@ -94,7 +99,6 @@ std::unique_ptr<LocalMemory> LocalMemory::Take(const SocSpec& soc) {
     }
     if (!memory) return std::unique_ptr<LocalMemory>(new LocalMemory(soc));
     for (int m = 0; m < kMemories; ++m) {
-        if (memory->shadow_[m]) memory->shadow_[m]->StartLaunch();
         if (memory->used_[m]) memory->Poison(Memory(m));
         memory->used_[m] = false;
     }

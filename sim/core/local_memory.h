@@ -28,6 +28,7 @@ public:
         return base_[int(memory)];
     }
     Shadow& ShadowOf(Memory memory) { return *shadow_[int(memory)]; }
+    void StartShadows();                // every byte becomes unwritten
     void ForgetIds();                   // before instruction ids wrap around
 
     uint32_t lastSequence = 0;      // of the launch that used the shadows last

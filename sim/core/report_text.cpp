@@ -55,8 +55,12 @@ std::string LaunchReport::Describe(const Finding& finding) const {
         place = std::max(place, line.place.size());
     }
     std::string text = Padded(title, left + 2) + "  " + launchName + "\n";
-    for (const Line& line : lines)
-        text += "  " + Padded(line.left, left) + "  " + Padded(line.place, place) + "  " + line.instruction + "\n";
+    for (const Line& line : lines) {
+        text += "  " + line.left;
+        if (!line.place.empty()) text += std::string(left - line.left.size() + 2, ' ') + line.place;
+        if (!line.instruction.empty()) text += std::string(place - line.place.size() + 2, ' ') + line.instruction;
+        text += "\n";
+    }
     text += "  " + (finding.repair.empty() ? std::string(RuleSummary(finding.rule)) : finding.repair);
     if (finding.times > 1) text += "\n  " + std::to_string(finding.times) + " times in this launch";
     return text;

@@ -4,13 +4,13 @@ namespace sim {
 namespace {
 // Transfers a DMA engine keeps in flight: short ones are bound by latency / kInFlight. Estimate: double buffering hides it.
 constexpr double kInFlight = 2;
-constexpr double kRepeatBytes = 256;
-constexpr double kGatherBytes = 4;    // of one 32-bit element
+constexpr uint32_t kRepeatBytes = 256;
+constexpr uint32_t kGatherBytes = 4;    // of one 32-bit element
 }  // namespace
 
 Timeline::Timeline(const SocSpec& soc, uint32_t activeCores)
     : soc_(soc), hbmBytesPerCycle_(soc.hbmBytesPerSecond / double(soc.clockHz) / std::max(1u, activeCores)) {
-    const auto perWork = [&](Cost cost, double cycles, double bytes) {
+    const auto perWork = [&](Cost cost, double cycles, uint32_t bytes) {
         rate_[int(cost)].cycles = cycles;
         rate_[int(cost)].bytes = bytes;
     };

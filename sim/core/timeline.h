@@ -12,7 +12,10 @@ namespace sim {
 
 class Timeline {
 public:
-    struct Span { double start, cycles; };
+    struct Span {
+        double start, cycles;
+        uint64_t bytes;              // 0 when the cost class does not tell
+    };
 
     // `activeCores` share the bandwidth of the chip's HBM.
     Timeline(const SocSpec& soc, uint32_t activeCores);
@@ -23,7 +26,8 @@ public:
         const double work = double(instruction.work);
         PipeStats& stats = stats_[p];
         ++stats.instructions;
-        stats.bytes += uint64_t(work * rate.bytes);
+        const uint64_t bytes = instruction.work * rate.bytes;
+        stats.bytes += bytes;
         time_[int(Pipe::S)] += soc_.issueCycles;
         double start = std::max(time_[p], time_[int(Pipe::S)]);
         if (instruction.pipe == Pipe::V && vectorDrained_) {
@@ -34,7 +38,7 @@ public:
         time_[p] = start + cycles;
         done_[p] = std::max(done_[p], time_[p] + rate.latency);
         stats.busyCycles += cycles;
-        return {start, cycles};
+        return {start, cycles, bytes};
     }
 
     double FlagTime(Pipe source) {            // when everything issued so far on the pipe has completed
@@ -57,7 +61,11 @@ public:
     const PipeStats& Stats(Pipe pipe) const { return stats_[int(pipe)]; }
 
 private:
-    struct Rate { double cycles = 0, latency = 0, atLeast = 0, bytes = 0; };   // per unit of work, but latency and atLeast
+    struct Rate {
+        double cycles = 0;           // per unit of work
+        double latency = 0, atLeast = 0;
+        uint32_t bytes = 0;          // per unit of work
+    };
     void Advance(Pipe pipe, double time) {
         time_[int(pipe)] = std::max(time_[int(pipe)], time);
         if (pipe == Pipe::V) vectorDrained_ = true;
