@@ -45,7 +45,7 @@ void SetBatchRegbase(HcPreSinkhornTilingData& p) {
     p.postBytes = static_cast<uint32_t>(Float8(rows * n) * 4);
     p.combBytes = static_cast<uint32_t>(Float8(rows * n * n) * 4);
     p.preBytes = static_cast<uint32_t>(n * Float8(rows) * 4);
-    p.constantBytes = static_cast<uint32_t>((Float8(mix) + 8) * 4);
+    p.constantBytes = static_cast<uint32_t>((Float8(mix) + 8 + kFloatLanes) * 4);  // base, scale, the lane numbers
     // n = 4 keeps its 16 planes in registers; other n keep one chunk's planes in UB.
     p.workBytes = static_cast<uint32_t>(n == 4 ? 0 : n * n * kFloatLanes * 4);
 }

@@ -1,0 +1,204 @@
+// hc_pre_sinkhorn for the 950: weights of a batch of tokens (hc_pre_sinkhorn_weights_regbase.h), then their x tile by tile.
+//
+//   v[m]      = mixes[m] * rsqrt * scale[group of m] + base[m]        groups: n of pre, n of post, n * n of comb
+//   pre       = sigmoid(v) + eps,  post = 2 * sigmoid(v)
+//   comb      = softmax over j, + eps; columns; then iters - 1 times rows, columns (each divided by its sum + eps)
+//   y         = sum over i of pre[i] * x[i], i ascending, fused multiply-add in float32, rounded once to nearest even
+#pragma once
+
+#include "hc_pre_sinkhorn_common.h"
+#include "hc_pre_sinkhorn_weights_regbase.h"
+
+namespace hc {
+
+template <typename T>
+class HcPreSinkhornRegbase {
+public:
+    __aicore__ inline void Init(GM_ADDR mixes, GM_ADDR rsqrt, GM_ADDR scale, GM_ADDR base, GM_ADDR x, GM_ADDR y, GM_ADDR post,
+                                GM_ADDR comb, const HcPreSinkhornTilingData* tiling, AscendC::TPipe* pipe) {
+        tiling_ = *tiling;
+        n_ = tiling_.hcMult;
+        mix_ = (2 + n_) * n_;
+        prePitch_ = AlignUp(tiling_.batchRows, 8);
+        if (tiling_.tokens == 0) return;
+        share_.Init(tiling_, AscendC::GetBlockIdx());
+
+        const uint64_t row = share_.firstRow;
+        mixes_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(mixes) + row * mix_);
+        rsqrt_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(rsqrt) + row);
+        scale_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(scale));
+        base_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(base));
+        x_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(x) + row * n_ * tiling_.hidden + share_.firstColumn);
+        y_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(y) + row * tiling_.hidden + share_.firstColumn);
+        post_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(post) + row * n_);
+        comb_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(comb) + row * n_ * n_);
+
+        pipe->InitBuffer(mixQue_, 1, tiling_.mixBytes);
+        pipe->InitBuffer(xQue_, 2, tiling_.xBytes);
+        pipe->InitBuffer(yQue_, 2, tiling_.yBytes);
+        pipe->InitBuffer(postQue_, 1, tiling_.postBytes);
+        pipe->InitBuffer(combQue_, 1, tiling_.combBytes);
+        pipe->InitBuffer(preBuf_, tiling_.preBytes);
+        pipe->InitBuffer(constantBuf_, tiling_.constantBytes);
+        if (tiling_.workBytes != 0) pipe->InitBuffer(workBuf_, tiling_.workBytes);
+        LoadConstants(pipe);
+    }
+
+    __aicore__ inline void Process() {
+        if (tiling_.tokens == 0) return;
+        Tile tile;
+        tile.First(tiling_, share_);
+        CopyInMixes(0);
+        CopyInX(tile);  // arrives while the weights are computed
+        bool more = true;
+        for (uint32_t batch = 0; batch < share_.rows; batch += tiling_.batchRows) {
+            const uint32_t rows = Min(tiling_.batchRows, share_.rows - batch);
+            ComputeWeights(batch, rows);
+            if (batch + rows < share_.rows) CopyInMixes(batch + rows);
+            while (more && tile.row < batch + rows) {
+                AscendC::LocalTensor<T> x = xQue_.template DeQue<T>();
+                Tile next = tile;
+                more = next.Next(tiling_, share_);
+                if (more) CopyInX(next);
+                ComputeY(x, tile, batch);
+                CopyOutY(tile);
+                tile = next;
+            }
+        }
+    }
+
+private:
+    static constexpr uint32_t kMaxRounds = 60000;  // loop counters of a vector function have 16 bits
+
+    __aicore__ inline void LoadConstants(AscendC::TPipe* pipe) {
+        const AscendC::LocalTensor<float> base = constantBuf_.Get<float>(), scale = base[AlignUp(mix_, 8)];
+        CopyFlatIn(base, base_, mix_);
+        CopyFlatIn(scale, scale_, 3);
+        const auto loaded = pipe->FetchEventID(AscendC::HardEvent::MTE2_V);
+        AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(loaded);  // base and scale are there before V reads them
+        AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(loaded);
+        const AscendC::LocalTensor<int32_t> lane = scale[8].template ReinterpretCast<int32_t>();
+        AscendC::CreateVecIndex(lane, 0, kLanes);
+        in_.base = Pointer(base);
+        in_.scale = Pointer(scale);
+        in_.lane = reinterpret_cast<__ubuf__ uint32_t*>(lane.GetPhyAddr());
+    }
+
+    __aicore__ inline void CopyInMixes(uint32_t row) {
+        const uint32_t rows = Min(tiling_.batchRows, share_.rows - row);
+        AscendC::LocalTensor<float> mixes = mixQue_.template AllocTensor<float>();
+        CopyFlatIn(mixes, mixes_[static_cast<uint64_t>(row) * mix_], rows * mix_);
+        CopyFlatIn(mixes[tiling_.rsqrtOffset / sizeof(float)], rsqrt_[row], rows);
+        mixQue_.EnQue(mixes);
+    }
+
+    __aicore__ inline void ComputeWeights(uint32_t batch, uint32_t rows) {
+        AscendC::LocalTensor<float> mixes = mixQue_.template DeQue<float>();
+        AscendC::LocalTensor<float> post = postQue_.template AllocTensor<float>();
+        in_.mixes = Pointer(mixes);
+        in_.rsqrt = in_.mixes + tiling_.rsqrtOffset / sizeof(float);
+        for (uint32_t first = 0; first < rows; first += kLanes)
+            ComputeHeads(in_, Pointer(preBuf_.Get<float>()), Pointer(post), prePitch_, first, Min(kLanes, rows - first), n_,
+                         tiling_.hcEps);
+        if (!share_.writesWeights) {
+            postQue_.FreeTensor(post);
+            mixQue_.FreeTensor(mixes);
+            return;
+        }
+        postQue_.EnQue(post);
+        AscendC::LocalTensor<float> comb = combQue_.template AllocTensor<float>();
+        for (uint32_t first = 0; first < rows; first += kLanes)
+            n_ == 4 ? Comb4(Pointer(comb), first, Min(kLanes, rows - first)) : CombOfAnySize(Pointer(comb), first, Min(kLanes, rows - first));
+        combQue_.EnQue(comb);
+        mixQue_.FreeTensor(mixes);
+        CopyOutWeights(batch, rows);
+    }
+
+    __aicore__ inline void Comb4(__ubuf__ float* comb, uint32_t first, uint32_t tokens) {
+        StartComb4(in_, comb, first, tokens, tiling_.hcEps);
+        uint32_t rounds = Min(kMaxRounds, tiling_.sinkhornIters - 1);
+        IterateComb4<true>(comb, in_.lane, first, tokens, static_cast<uint16_t>(rounds), tiling_.hcEps);
+        for (uint32_t done = rounds; done < tiling_.sinkhornIters - 1; done += rounds) {
+            rounds = Min(kMaxRounds, tiling_.sinkhornIters - 1 - done);
+            IterateComb4<false>(comb, in_.lane, first, tokens, static_cast<uint16_t>(rounds), tiling_.hcEps);
+        }
+    }
+
+    __aicore__ inline void CombOfAnySize(__ubuf__ float* comb, uint32_t first, uint32_t tokens) {
+        __ubuf__ float* planes = Pointer(workBuf_.Get<float>());
+        StartComb(in_, planes, first, tokens, n_, tiling_.hcEps);
+        uint32_t rounds = Min(kMaxRounds, tiling_.sinkhornIters - 1);
+        IterateComb<true>(planes, tokens, n_, static_cast<uint16_t>(rounds), tiling_.hcEps);
+        for (uint32_t done = rounds; done < tiling_.sinkhornIters - 1; done += rounds) {
+            rounds = Min(kMaxRounds, tiling_.sinkhornIters - 1 - done);
+            IterateComb<false>(planes, tokens, n_, static_cast<uint16_t>(rounds), tiling_.hcEps);
+        }
+        StoreComb(comb, planes, in_.lane, first, tokens, n_);
+    }
+
+    __aicore__ inline void CopyOutWeights(uint32_t batch, uint32_t rows) {
+        AscendC::LocalTensor<float> post = postQue_.template DeQue<float>();
+        CopyFlatOut(post_[static_cast<uint64_t>(batch) * n_], post, rows * n_);
+        postQue_.FreeTensor(post);
+        AscendC::LocalTensor<float> comb = combQue_.template DeQue<float>();
+        CopyFlatOut(comb_[static_cast<uint64_t>(batch) * n_ * n_], comb, rows * n_ * n_);
+        combQue_.FreeTensor(comb);
+    }
+
+    __aicore__ inline void CopyInX(const Tile& tile) {
+        AscendC::LocalTensor<T> x = xQue_.template AllocTensor<T>();
+        CopyRowsIn(x, x_[static_cast<uint64_t>(tile.row) * n_ * tiling_.hidden + tile.column], tile.rows * n_, tile.columns,
+                   tiling_.hidden);
+        xQue_.EnQue(x);
+    }
+
+    __aicore__ inline void ComputeY(const AscendC::LocalTensor<T>& x, const Tile& tile, uint32_t batch) {
+        AscendC::LocalTensor<T> y = yQue_.template AllocTensor<T>();
+        WeightedSum(Pointer(y), Pointer(x), Pointer(preBuf_.Get<float>()) + (tile.row - batch), static_cast<uint16_t>(tile.rows),
+                    tile.columns, RowPitch<T>(tile.columns), static_cast<uint16_t>(n_), prePitch_);
+        xQue_.FreeTensor(x);
+        yQue_.EnQue(y);
+    }
+
+    static __aicore__ inline void WeightedSum(__ubuf__ T* y, __ubuf__ T* x, __ubuf__ float* pre, uint16_t rows, uint32_t columns,
+                                              uint32_t pitch, uint16_t streams, uint32_t prePitch) {
+        const uint16_t vectors = static_cast<uint16_t>(CeilDiv(columns, kLanes)), others = streams - 1;
+        __VEC_SCOPE__ {
+            FloatReg sum, value, weight;
+            for (uint16_t row = 0; row < rows; ++row) {
+                __ubuf__ T* line = x + row * streams * pitch;
+                uint32_t lanes = columns;
+                for (uint16_t vector = 0; vector < vectors; ++vector) {
+                    reg::MaskReg mask = reg::UpdateMask<float>(lanes);
+                    LoadFloats<T>(value, line + vector * kLanes, mask);
+                    LoadScalar(weight, pre + row);
+                    reg::Mul(sum, value, weight, mask);
+                    for (uint16_t i = 0; i < others; ++i) {
+                        LoadFloats<T>(value, line + (i + 1) * pitch + vector * kLanes, mask);
+                        LoadScalar(weight, pre + (i + 1) * prePitch + row);
+                        reg::MulAddDst(sum, value, weight, mask);
+                    }
+                    StoreFloats<T>(y + row * pitch + vector * kLanes, sum, mask);
+                }
+            }
+        }
+    }
+
+    __aicore__ inline void CopyOutY(const Tile& tile) {
+        AscendC::LocalTensor<T> y = yQue_.template DeQue<T>();
+        CopyRowsOut(y_[static_cast<uint64_t>(tile.row) * tiling_.hidden + tile.column], y, tile.rows, tile.columns, tiling_.hidden);
+        yQue_.FreeTensor(y);
+    }
+
+    HcPreSinkhornTilingData tiling_;
+    CoreShare share_;
+    uint32_t n_ = 0, mix_ = 0, prePitch_ = 0;
+    WeightBuffers in_{};
+    AscendC::GlobalTensor<float> mixes_, rsqrt_, scale_, base_, post_, comb_;
+    AscendC::GlobalTensor<T> x_, y_;
+    AscendC::TQue<AscendC::TPosition::VECIN, 1> mixQue_, xQue_;
+    AscendC::TQue<AscendC::TPosition::VECOUT, 1> yQue_, postQue_, combQue_;
+    AscendC::TBuf<AscendC::TPosition::VECCALC> preBuf_, constantBuf_, workBuf_;
+};
+
+}  // namespace hc
