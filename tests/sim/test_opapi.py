@@ -196,7 +196,7 @@ def test_empty_outputs_are_not_launched(call):
     assert call("Biased", [empty, None], [1.0, None], [empty]) == (0, 0) and call.reports() == []
 
 
-X, Y = numbers(3, 4), np.empty((3, 4), np.float32)
+X, Y = numbers(3, 4), np.zeros((3, 4), np.float32)
 REFUSED = {
     "unknown op": ("Bias", [X], [], [Y], 161002, "op Bias is not in .*, which has Biased, Scaled, Gathered"),
     "input count": ("Biased", [X], [1.0, None], [Y], 161002, r"Biased has 2 inputs \(x, bias\), got 1"),
