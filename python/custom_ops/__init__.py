@@ -11,6 +11,7 @@ Importing loads one library and registers the operators, nothing else; it needs 
 
 import importlib
 import sys
+import types
 
 import torch
 
@@ -40,8 +41,20 @@ def __getattr__(name: str):
     value = importlib.import_module(module, __name__)
     if attribute:
         value = getattr(value, attribute)
-    globals()[name] = value  # after the import: `simulate` is the function, not the module of that name
+    globals()[name] = value
     return value
+
+
+class _Package(types.ModuleType):
+    """Importing the submodule `simulate` sets the attribute of that name: it stays what is documented, the context manager."""
+
+    def __setattr__(self, name, value):
+        if name == "simulate" and isinstance(value, types.ModuleType):
+            value = value.simulate
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__():

@@ -19,11 +19,14 @@ def register(name: str, function: type[torch.autograd.Function]) -> None:
     redispatch = overload._handle.redispatch_boxed
     below_autograd = _C._after_autograd_keyset
     grad_enabled, any_requires_grad = torch.is_grad_enabled, _C._any_requires_grad
+    functorch_active = _C._are_functorch_transforms_active
     keywords = [argument.name for argument in overload._schema.arguments if argument.kwarg_only]
     defaults = {argument.name: argument.default_value for argument in overload._schema.arguments if argument.kwarg_only}
 
     def autograd(keyset, *args, **kwargs):
         if grad_enabled() and any_requires_grad(*args):
+            if functorch_active():
+                raise RuntimeError(f"{name}: gradients by torch.func (grad, vjp, jacrev ...) are not supported, use torch.autograd")
             return function.apply(*args, *(kwargs.get(keyword, defaults[keyword]) for keyword in keywords))
         return redispatch(keyset & below_autograd, *args, **kwargs)
 

@@ -23,7 +23,7 @@ def hc_pre_inv_rms(x: Tensor, *, epsilon: float = 1e-20) -> Tensor:
     Returns: [T, 1] or [b, s, 1], float32. inf for a row of zeros with epsilon = 0.
     Raises: RuntimeError naming the argument that does not fit, before anything runs.
     Accuracy: 4e-6 relative to the float64 oracle for every finite x, also where x^2 leaves the range of float32.
-    Gradient: dx = -(dy * y^3 / (hc_mult * d)) * x; first order only.
+    Gradient: dx = -(dy * y^3 / (hc_mult * d)) * x; a second derivative works too.
     Source: RMS step of hc_pre, DeepSeek mHC (arXiv 2512.24880); docs/ops/hc_pre_inv_rms.md.
     """
     return _inv_rms(x, epsilon=epsilon)
@@ -59,7 +59,7 @@ def hc_pre_sinkhorn(mixes: Tensor, rsqrt: Tensor, hc_scale: Tensor, hc_base: Ten
     Raises: RuntimeError naming the argument that does not fit, before anything runs.
     Accuracy: post and comb_frag 1e-5 of the float64 oracle, y 1e-4 or one ulp of its dtype at a rounding tie. The CPU result does not
         depend on the number of threads nor on the other tokens of the call.
-    Gradient: all five tensors; first order only.
+    Gradient: of all five tensors, computed in float32 by running the rounds again; a second derivative works too.
     Source: Sinkhorn step of hc_pre, DeepSeek mHC (arXiv 2512.24880); docs/ops/hc_pre_sinkhorn.md.
     """
     return _sinkhorn(mixes, rsqrt, hc_scale, hc_base, x, hc_mult, hc_sinkhorn_iters, hc_eps)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from .. import _autograd
 from .._fake import FLOATS, MAX_STREAMS, check_dtype, check_finite_non_negative, fail, shape_text
@@ -53,7 +52,6 @@ class _HcPreInvRms(torch.autograd.Function):
         ctx.save_for_backward(inputs[0], output)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, dy):
         return backward(dy, *ctx.saved_tensors), None
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from .. import _autograd
 from .._fake import (FLOATS, MAX_STREAMS, check_device, check_dtype, check_finite_non_negative, check_range, check_sizes, fail,
@@ -133,7 +132,6 @@ class _HcPreSinkhorn(torch.autograd.Function):
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, *grads):
         needed = ctx.needs_input_grad[:5]
         found = backward(grads, *ctx.saved_tensors, *ctx.attributes)

@@ -1,0 +1,88 @@
+"""Importing the package and choosing the instruction set, each in a fresh interpreter."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+def python(code: str, **environment) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, **environment})
+
+
+def test_import_needs_torch_alone():
+    code = """
+import sys, torch
+for name in ("numpy", "click", "rich", "platformdirs", "hypothesis"):
+    sys.modules[name] = None  # an import of it fails from here on
+before = set(sys.modules)
+import custom_ops
+loaded = {name.split(".")[0] for name in set(sys.modules) - before}
+assert loaded <= {"custom_ops"}, loaded
+assert not any(name.startswith(("custom_ops.sim", "custom_ops.converter")) for name in sys.modules)
+print(custom_ops.hc_pre_inv_rms(torch.ones(2, 4, 8)).shape)
+"""
+    done = python(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "torch.Size([2, 1])"
+
+
+def test_simulate_is_the_function():
+    done = python("import custom_ops.simulate, custom_ops; assert callable(custom_ops.simulate), custom_ops.simulate")
+    assert done.returncode == 0, done.stderr
+
+
+def test_unknown_attribute():
+    done = python("import custom_ops; custom_ops.nothing")
+    assert "module 'custom_ops' has no attribute 'nothing'" in done.stderr
+
+
+def test_missing_library_says_how_to_build_it(tmp_path):
+    done = python("import custom_ops", CUSTOM_OPS_LIB_DIR=str(tmp_path))
+    assert done.returncode and "libcustom_ops_torch.so is missing" in done.stderr
+
+
+SELFTEST = """
+import sys; sys.path.insert(0, {tests!r})
+import torch, oracle, custom_ops
+from compare import assert_matches, to_numpy
+from inputs import DTYPES, sinkhorn_inputs, x_of
+for dtype in DTYPES.values():
+    for law in ("rows", "subnormal", "saturated"):
+        for n, d in ((4, 100), (3, 17), (16, 40)):
+            rng = torch.Generator().manual_seed(5)
+            inputs = sinkhorn_inputs(law, rng, (19,), n, d, dtype)
+            inputs["x"][0, 0, 0], inputs["x"][1, 1, 1], inputs["x"][2, 0, 2] = torch.nan, torch.inf, 6e4
+            got = custom_ops.hc_pre_sinkhorn(**inputs, hc_mult=n)
+            arrays = {{name: to_numpy(tensor) for name, tensor in inputs.items()}}
+            want = oracle.hc_pre_sinkhorn(**arrays, hc_mult=n)
+            x = abs(arrays.pop("x"))
+            magnitude = (oracle.pre_weights(**arrays, hc_mult=n)[..., None] * x).sum(-2)
+            assert_matches("y", got[0], want[0], magnitude=magnitude)
+            assert_matches("post", got[1], want[1])
+            assert_matches("comb", got[2], want[2])
+            assert_matches("rms", custom_ops.hc_pre_inv_rms(inputs["x"]), oracle.hc_pre_inv_rms(to_numpy(inputs["x"])))
+# every 16-bit value through the conversions: n = 1 with pre = 1 gives back x
+for dtype in (torch.bfloat16, torch.float16):
+    x = torch.arange(-32768, 32768, dtype=torch.int32).to(torch.int16).view(dtype).reshape(1, 1, -1)
+    y = custom_ops.hc_pre_sinkhorn(torch.zeros(1, 3), torch.ones(1), torch.ones(3), torch.full((3,), 60.0), x, 1, 1, 0.0)[0]
+    assert torch.equal(y.isnan(), x[0].isnan()) and torch.equal(y.nan_to_num(7), x[0].nan_to_num(7)), dtype
+print("ok")
+"""
+
+
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
+def test_every_instruction_set(isa):
+    tests = os.path.dirname(os.path.dirname(__file__))
+    done = python(SELFTEST.format(tests=tests), CUSTOM_OPS_CPU=isa)
+    if "this host has:" in done.stderr:
+        pytest.skip(done.stderr.splitlines()[-1])
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip() == "ok"
+
+
+def test_unknown_instruction_set_names_those_there_are():
+    done = python("import torch, custom_ops; custom_ops.hc_pre_inv_rms(torch.ones(2, 4, 8))", CUSTOM_OPS_CPU="avx1024")
+    assert "CUSTOM_OPS_CPU is 'avx1024', this host has: baseline" in done.stderr
