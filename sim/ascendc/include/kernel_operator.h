@@ -12,39 +12,20 @@
 #include "ascendc/tpipe.h"
 #include "ascendc/tque.h"
 #include "ascendc/types.h"
-#if __has_include("ascendc/vec_binary.h")
 #include "ascendc/vec_binary.h"
-#endif
-#if __has_include("ascendc/vec_cast.h")
 #include "ascendc/vec_cast.h"
-#endif
-#if __has_include("ascendc/vec_compare.h")
 #include "ascendc/vec_compare.h"
-#endif
-#if __has_include("ascendc/vec_copy.h")
 #include "ascendc/vec_copy.h"
-#endif
-#if __has_include("ascendc/vec_fill.h")
+#include "ascendc/vec_expression.h"
 #include "ascendc/vec_fill.h"
-#endif
-#if __has_include("ascendc/vec_gather.h")
 #include "ascendc/vec_gather.h"
-#endif
-#if __has_include("ascendc/vec_mask.h")
+#include "ascendc/vec_gather_mask.h"
 #include "ascendc/vec_mask.h"
-#endif
-#if __has_include("ascendc/vec_reduce.h")
 #include "ascendc/vec_reduce.h"
-#endif
-#if __has_include("ascendc/vec_scalar.h")
+#include "ascendc/vec_reduce_count.h"
 #include "ascendc/vec_scalar.h"
-#endif
-#if __has_include("ascendc/vec_select.h")
 #include "ascendc/vec_select.h"
-#endif
-#if __has_include("ascendc/vec_unary.h")
 #include "ascendc/vec_unary.h"
-#endif
 #if __NPU_ARCH__ == 3510 && __has_include("ascendc/micro_api/micro_api.h")
 #include "ascendc/micro_api/micro_api.h"
 #endif

@@ -75,38 +75,49 @@ inline constexpr const char* kArchName = "arch 2201";
 #define SIM_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-template <typename T>
-SIM_INLINE inline auto Widen(T value) {
-    if constexpr (std::is_same_v<T, half>) {
-        return static_cast<float>(value);
-    } else if constexpr (std::is_same_v<T, bfloat16_t>) {
-        uint16_t bits;
-        std::memcpy(&bits, &value, sizeof bits);
-        const uint32_t wide = uint32_t(bits) << 16;
-        float result;
-        std::memcpy(&result, &wide, sizeof result);
-        return result;
-    } else {
-        return value;
-    }
+template <typename To, typename From>
+SIM_INLINE inline To Bits(From from) {
+    static_assert(sizeof(To) == sizeof(From));
+    To to;
+    std::memcpy(&to, &from, sizeof to);
+    return to;
 }
 
+// Conversions of 16-bit floats in integer operations, because compilers leave loops over _Float16 conversions scalar.
+SIM_INLINE inline float FloatOfHalf(uint16_t half) {
+    // 2^112 moves the exponent bias from 15 to 127, also of subnormals; exponent 31 is infinity or NaN
+    const float finite = Bits<float>(uint32_t(half & 0x7fff) << 13) * 0x1p112f;
+    const uint32_t special = (half & 0x7c00) == 0x7c00 ? 0x7f800000u : 0u;
+    return Bits<float>(Bits<uint32_t>(finite) | special | uint32_t(half & 0x8000) << 16);
+}
+SIM_INLINE inline uint16_t HalfOfFloat(float value) {  // to nearest even
+    const uint32_t bits = Bits<uint32_t>(value), magnitude = bits & 0x7fffffff;
+    // normal: drop 13 bits, rebias. Subnormal (below 2^-14): adding 0.5 lets the FPU round at 2^-24, half's last place.
+    const uint32_t normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13;
+    const uint32_t subnormal = Bits<uint32_t>(Bits<float>(magnitude) + 0.5f) - 0x3f000000;
+    uint32_t half = magnitude < 0x38800000 ? subnormal : normal;
+    half = magnitude >= 0x477ff000 ? 0x7c00 : half;                               // 65520 and more: infinity
+    half = magnitude > 0x7f800000 ? 0x7e00 | (magnitude >> 13 & 0x3ff) : half;    // NaN stays a quiet NaN
+    return uint16_t(half | (bits >> 16 & 0x8000));
+}
+SIM_INLINE inline uint16_t Bfloat16OfFloat(float value) {
+    const uint32_t bits = Bits<uint32_t>(value);
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, quiet = bits >> 16 | 0x40;
+    return uint16_t((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
+}
+
+template <typename T>
+SIM_INLINE inline auto Widen(T value) {
+    if constexpr (std::is_same_v<T, half>) return FloatOfHalf(Bits<uint16_t>(value));
+    else if constexpr (std::is_same_v<T, bfloat16_t>) return Bits<float>(uint32_t(Bits<uint16_t>(value)) << 16);
+    else return value;
+}
 template <typename T, typename V>
 SIM_INLINE inline T Narrow(V value) {
-    if constexpr (std::is_same_v<T, bfloat16_t> && !std::is_same_v<V, bfloat16_t>) {
-        const float wide = static_cast<float>(value);
-        uint32_t bits;
-        std::memcpy(&bits, &wide, sizeof bits);
-        // round to nearest even; NaN stays a quiet NaN
-        const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-        const uint32_t quiet = bits >> 16 | 0x40;
-        const uint16_t kept = uint16_t((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
-        T result;
-        std::memcpy(&result, &kept, sizeof result);
-        return result;
-    } else {
-        return static_cast<T>(value);
-    }
+    if constexpr (std::is_same_v<T, V>) return value;
+    else if constexpr (std::is_same_v<T, half>) return Bits<half>(HalfOfFloat(static_cast<float>(value)));
+    else if constexpr (std::is_same_v<T, bfloat16_t>) return Bits<bfloat16_t>(Bfloat16OfFloat(static_cast<float>(value)));
+    else return static_cast<T>(value);
 }
 
 // --- lanes and strides --------------------------------------------------------------------------------------------

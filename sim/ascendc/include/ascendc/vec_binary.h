@@ -27,22 +27,23 @@ namespace AscendC {
     template <typename T>                                                                                             \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, int64_t count,       \
               sim::Location where = sim::Location::Here()) {                                                          \
-        Name##Lanes(sim::vec::CountForm(count), dst, src0, src1, {}, where);                                          \
+        detail::Name##Lanes(sim::vec::CountForm(count), dst, src0, src1, {}, where);                                  \
     }                                                                                                                 \
     template <typename T, bool isSetMask = true>                                                                      \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask,       \
               int64_t repeatTime, const BinaryRepeatParams& repeatParams,                                             \
               sim::Location where = sim::Location::Here()) {                                                          \
-        Name##Lanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src0, src1, repeatParams, where);           \
+        detail::Name##Lanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src0, src1, repeatParams, where);   \
     }                                                                                                                 \
     template <typename T, bool isSetMask = true>                                                                      \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask[],     \
               int64_t repeatTime, const BinaryRepeatParams& repeatParams,                                             \
               sim::Location where = sim::Location::Here()) {                                                          \
-        Name##Lanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src0, src1, repeatParams, where);           \
+        detail::Name##Lanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src0, src1, repeatParams, where);   \
     }
 
-#define SIM_BINARY_BODY(Name, kReadsDst, membase, regbaseAdds, entryCost, entryPerLane, countAdds, kAccumulates, parameters, ...) \
+#define SIM_BINARY_BODY(Name, kReadsDst, membase, regbaseAdds, entryCost, entryPerLane, countAdds, kAccumulates, parameters, ...)\
+    namespace detail {                                                                                                \
     template <typename T>                                                                                             \
     void Name##Lanes(const sim::vec::Form& form, const LocalTensor<T>& dst, const LocalTensor<T>& src0,               \
                      const LocalTensor<T>& src1, const BinaryRepeatParams& params, sim::Location where) {             \
@@ -52,17 +53,18 @@ namespace AscendC {
             Binary<kReadsDst>(entry, {kAccumulates}, form, dst, src0, src1, params, where,                            \
                               [] parameters SIM_INLINE { return __VA_ARGS__; });                                      \
         else                                                                                                          \
-            FailType(#Name, entry.InCountForm(), TypeOf<T>(), where);                                                   \
+            FailType(#Name, entry.InCountForm(), TypeOf<T>(), where);                                                 \
+    }                                                                                                                 \
     }
 
 #define SIM_BINARY(Name, membase, regbaseAdds, cost, perLane, accumulates, ...)                                       \
-    SIM_BINARY_BODY(Name, false, membase, regbaseAdds, cost, perLane, 0, accumulates, (auto a, auto b), __VA_ARGS__)     \
+    SIM_BINARY_BODY(Name, false, membase, regbaseAdds, cost, perLane, 0, accumulates, (auto a, auto b), __VA_ARGS__)  \
     SIM_BINARY_FORMS(Name)
-#define SIM_BINARY_BITS(Name, ...) /* 16-bit integers; the count form takes wider ones as raw bits */                  \
-    SIM_BINARY_BODY(Name, false, kI16 | kU16, kInts, VectorSimple, false, kI32 | kU32, false, (auto a, auto b), __VA_ARGS__) \
+#define SIM_BINARY_BITS(Name, ...) /* 16-bit integers; the count form takes wider ones as raw bits */                 \
+    SIM_BINARY_BODY(Name, false, kI16 | kU16, kInts, VectorSimple, false, kI32 | kU32, false, (auto a, auto b), __VA_ARGS__)\
     SIM_BINARY_FORMS(Name)
 #define SIM_BINARY_INTO(Name, membase, regbaseAdds, cost, ...) /* the old value d of dst takes part */                \
-    SIM_BINARY_BODY(Name, true, membase, regbaseAdds, cost, false, 0, false, (auto d, auto a, auto b), __VA_ARGS__)      \
+    SIM_BINARY_BODY(Name, true, membase, regbaseAdds, cost, false, 0, false, (auto d, auto a, auto b), __VA_ARGS__)   \
     SIM_BINARY_FORMS(Name)
 
 //         name     arch 2201                      arch 3510 adds                                cost         16-bit takes 2x / serial accumulation / lane
@@ -80,6 +82,8 @@ SIM_BINARY(SubRelu, kHalf | kFloat | kI16,         0,                           
 SIM_BINARY_INTO(FusedMulAdd,     kHalf | kFloat,   kBf16,                                         VectorSimple, Sum(Product(d, a), b))
 SIM_BINARY_INTO(FusedMulAddRelu, kHalf | kFloat,   0,                                             VectorSimple, Positive(Sum(Product(d, a), b)))
 
+namespace detail {
+
 // dst += src0 * src1; dst float may take half sources.
 template <typename T, typename U>
 void MulAddDstLanes(const sim::vec::Form& form, const LocalTensor<T>& dst, const LocalTensor<U>& src0,
@@ -94,20 +98,23 @@ void MulAddDstLanes(const sim::vec::Form& form, const LocalTensor<T>& dst, const
     else
         FailType("MulAddDst", entry.Supported(), TypeOf<T>(), where);
 }
+
+}  // namespace detail
+
 template <typename T, typename U>
 void MulAddDst(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, int64_t count,
                sim::Location where = sim::Location::Here()) {
-    MulAddDstLanes(sim::vec::CountForm(count), dst, src0, src1, {}, where);
+    detail::MulAddDstLanes(sim::vec::CountForm(count), dst, src0, src1, {}, where);
 }
 template <typename T, typename U, bool isSetMask = true>
 void MulAddDst(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, uint64_t mask,
                int64_t repeatTime, const BinaryRepeatParams& repeatParams, sim::Location where = sim::Location::Here()) {
-    MulAddDstLanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src0, src1, repeatParams, where);
+    detail::MulAddDstLanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src0, src1, repeatParams, where);
 }
 template <typename T, typename U, bool isSetMask = true>
 void MulAddDst(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, uint64_t mask[],
                int64_t repeatTime, const BinaryRepeatParams& repeatParams, sim::Location where = sim::Location::Here()) {
-    MulAddDstLanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src0, src1, repeatParams, where);
+    detail::MulAddDstLanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src0, src1, repeatParams, where);
 }
 
 }  // namespace AscendC

@@ -60,9 +60,10 @@ SIM_INLINE inline float RoundIntegral(float value, RoundMode mode) {
     switch (mode) {
         case RoundMode::CAST_FLOOR: return __builtin_floorf(value);
         case RoundMode::CAST_CEIL: return __builtin_ceilf(value);
-        case RoundMode::CAST_ROUND: return __builtin_roundf(value);  // half away from zero
+        // half away from zero: the largest float below 1/2 does not push an integer to the next one
+        case RoundMode::CAST_ROUND: return __builtin_truncf(value + __builtin_copysignf(0x1.fffffep-2f, value));
         case RoundMode::CAST_TRUNC: return __builtin_truncf(value);
-        default: return __builtin_rintf(value);                      // half to even
+        default: return __builtin_rintf(value);  // half to even
     }
 }
 
@@ -80,19 +81,16 @@ SIM_INLINE inline D SaturateFloat(float value) {
 }
 
 template <typename T>
-T Neighbour(T value, bool up) {  // next representable value of a float type; value is not the outermost one
-    using Bits = std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>;
-    Bits bits;
-    std::memcpy(&bits, &value, sizeof bits);
+SIM_INLINE inline T Neighbour(T value, bool up) {  // next representable value of a float type; value is not the outermost one
+    using Word = std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>;
+    const Word bits = Bits<Word>(value);
     const bool negative = bits >> (8 * sizeof(T) - 1);
-    bits = Bits(negative == up ? bits - 1 : bits + 1);
-    std::memcpy(&value, &bits, sizeof bits);
-    return value;
+    return Bits<T>(Word(negative == up ? bits - 1 : bits + 1));
 }
 
 // Rounds to a float type that cannot hold every `Exact`; `nearest` is the nearest-even result.
 template <typename D, typename Exact>
-D RoundedTo(Exact exact, D nearest, RoundMode mode) {
+SIM_INLINE inline D RoundedTo(Exact exact, D nearest, RoundMode mode) {
     const Exact back = static_cast<Exact>(Widen(nearest));
     if (back == exact || exact != exact || mode == RoundMode::CAST_RINT || mode == RoundMode::CAST_NONE) return nearest;
     const D lower = back > exact ? Neighbour(nearest, false) : nearest;
@@ -105,16 +103,15 @@ D RoundedTo(Exact exact, D nearest, RoundMode mode) {
             const bool tie = exact - static_cast<Exact>(Widen(lower)) == static_cast<Exact>(Widen(upper)) - exact;
             return tie ? exact > 0 ? upper : lower : nearest;
         }
-        default: {  // CAST_ODD: an inexact result has its last bit set
-            uint16_t bits;
-            std::memcpy(&bits, &lower, sizeof bits);
-            return bits & 1 ? lower : upper;
-        }
+        default:  // CAST_ODD, to half: an inexact result has its last bit set
+            if constexpr (sizeof(D) == 2) return Bits<uint16_t>(lower) & 1 ? lower : upper;
+            return nearest;
     }
 }
 
-template <typename D, typename S>
-SIM_INLINE inline D Converted(S value, RoundMode mode) {  // value: widened lane
+// A lane of S, widened, to D.
+template <typename D, typename S, typename V>
+SIM_INLINE inline D Converted(V value, RoundMode mode) {
     constexpr bool kIntegers = std::is_integral_v<D> && std::is_integral_v<S>;
     if constexpr (kIntegers) {
         using Wide = std::conditional_t<(sizeof(D) < 4 && sizeof(S) < 4), int32_t, int64_t>;
@@ -123,8 +120,9 @@ SIM_INLINE inline D Converted(S value, RoundMode mode) {  // value: widened lane
     } else if constexpr (std::is_integral_v<D>) {
         return SaturateFloat<D>(RoundIntegral(value, mode));
     } else if constexpr (std::is_same_v<D, float> && std::is_same_v<S, float>) {
-        return value;  // exact widening; Cast float to float rounds before (CastLanes)
+        return RoundIntegral(value, mode);
     } else {
+        if (mode == RoundMode::CAST_RINT) return Narrow<D>(static_cast<float>(value));
         using Exact = std::conditional_t<sizeof(S) == 8, long double, double>;
         return RoundedTo<D>(static_cast<Exact>(value), Narrow<D>(static_cast<float>(value)), mode);
     }
@@ -133,6 +131,8 @@ SIM_INLINE inline D Converted(S value, RoundMode mode) {  // value: widened lane
 }  // namespace sim::vec
 
 namespace AscendC {
+
+namespace detail {
 
 // Inlined, so that the loops of other round modes than the literal one are not compiled.
 template <typename T, typename U>
@@ -150,33 +150,43 @@ SIM_INLINE inline void CastLanes(const sim::vec::Form& form, const LocalTensor<T
         Unary(entry, form, dst, src, params, where, [scale = sim::Core::Current().deqScale](auto a) SIM_INLINE {
             return float(a) * scale;
         });
-    } else if constexpr (std::is_same_v<T, float> && std::is_same_v<U, float>) {
-        Unary(entry, form, dst, src, params, where, [mode](auto a) SIM_INLINE { return RoundIntegral(a, mode); });
-    } else if (constexpr bool kNearestOnly = kModes == kNone;
-               kNearestOnly || mode == RoundMode::CAST_RINT || mode == RoundMode::CAST_NONE) {
-        Unary(entry, form, dst, src, params, where, [](auto a) SIM_INLINE {  // nearest even: what hosts do in vectors
-            if constexpr (std::is_integral_v<T>) return Converted<T>(a, RoundMode::CAST_RINT);
-            else return static_cast<float>(a);
-        });
-    } else if constexpr (kModes != kNone) {
-        Unary(entry, form, dst, src, params, where, [mode](auto a) SIM_INLINE { return Converted<T>(a, mode); });
+    } else {
+        const auto cast = [&](auto constant) SIM_INLINE {  // one loop per round mode: it vectorises
+            Unary(entry, form, dst, src, params, where,
+                  [](auto a) SIM_INLINE { return Converted<T, U>(a, decltype(constant)::value); });
+        };
+        using Mode = RoundMode;
+        if constexpr (kModes == kNone) {
+            cast(std::integral_constant<Mode, Mode::CAST_RINT>{});
+        } else {
+            switch (mode) {
+                case Mode::CAST_FLOOR: return cast(std::integral_constant<Mode, Mode::CAST_FLOOR>{});
+                case Mode::CAST_CEIL: return cast(std::integral_constant<Mode, Mode::CAST_CEIL>{});
+                case Mode::CAST_ROUND: return cast(std::integral_constant<Mode, Mode::CAST_ROUND>{});
+                case Mode::CAST_TRUNC: return cast(std::integral_constant<Mode, Mode::CAST_TRUNC>{});
+                case Mode::CAST_ODD: return cast(std::integral_constant<Mode, Mode::CAST_ODD>{});
+                default: return cast(std::integral_constant<Mode, Mode::CAST_RINT>{});
+            }
+        }
     }
 }
+
+}  // namespace detail
 
 template <typename T, typename U>
 SIM_INLINE inline void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, int64_t count,
           sim::Location where = sim::Location::Here()) {
-    CastLanes(sim::vec::CountForm(count), dst, src, roundMode, {}, where);
+    detail::CastLanes(sim::vec::CountForm(count), dst, src, roundMode, {}, where);
 }
 template <typename T, typename U, bool isSetMask = true>
 SIM_INLINE inline void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, uint64_t mask,
           int64_t repeatTime, const UnaryRepeatParams& repeatParams, sim::Location where = sim::Location::Here()) {
-    CastLanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, roundMode, repeatParams, where);
+    detail::CastLanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, roundMode, repeatParams, where);
 }
 template <typename T, typename U, bool isSetMask = true>
 SIM_INLINE inline void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, uint64_t mask[],
           int64_t repeatTime, const UnaryRepeatParams& repeatParams, sim::Location where = sim::Location::Here()) {
-    CastLanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, roundMode, repeatParams, where);
+    detail::CastLanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, roundMode, repeatParams, where);
 }
 
 // Scale of the int32 to half cast.

@@ -5,6 +5,8 @@
 
 namespace AscendC {
 
+namespace detail {
+
 template <typename T>
 void CopyLanes(const sim::vec::Form& form, const LocalTensor<T>& dst, const LocalTensor<T>& src, const CopyRepeatParams& p,
                sim::Location where) {
@@ -17,15 +19,18 @@ void CopyLanes(const sim::vec::Form& form, const LocalTensor<T>& dst, const Loca
     else
         FailType("Copy", entry.Supported(), TypeOf<T>(), where);
 }
+
+}  // namespace detail
+
 template <typename T, bool isSetMask = true>
 void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask, int64_t repeatTime,
           const CopyRepeatParams& repeatParams, sim::Location where = sim::Location::Here()) {
-    CopyLanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, repeatParams, where);
+    detail::CopyLanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, repeatParams, where);
 }
 template <typename T, bool isSetMask = true>
 void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask[], int64_t repeatTime,
           const CopyRepeatParams& repeatParams, sim::Location where = sim::Location::Here()) {
-    CopyLanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, repeatParams, where);
+    detail::CopyLanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, repeatParams, where);
 }
 
 }  // namespace AscendC

@@ -6,6 +6,8 @@
 
 namespace AscendC {
 
+namespace detail {
+
 template <typename T>
 void DuplicateLanes(const sim::vec::Form& form, const LocalTensor<T>& dst, T scalar, int64_t dstBlockStride,
                     int64_t dstRepeatStride, sim::Location where) {
@@ -17,19 +19,22 @@ void DuplicateLanes(const sim::vec::Form& form, const LocalTensor<T>& dst, T sca
     else
         FailType("Duplicate", entry.Supported(), TypeOf<T>(), where);
 }
+
+}  // namespace detail
+
 template <typename T>
 void Duplicate(const LocalTensor<T>& dst, const T& scalar, int64_t count, sim::Location where = sim::Location::Here()) {
-    DuplicateLanes(sim::vec::CountForm(count), dst, scalar, 1, 8, where);
+    detail::DuplicateLanes(sim::vec::CountForm(count), dst, scalar, 1, 8, where);
 }
 template <typename T, bool isSetMask = true>
 void Duplicate(const LocalTensor<T>& dst, const T& scalar, uint64_t mask, int64_t repeatTime, int64_t dstBlockStride,
                int64_t dstRepeatStride, sim::Location where = sim::Location::Here()) {
-    DuplicateLanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, scalar, dstBlockStride, dstRepeatStride, where);
+    detail::DuplicateLanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, scalar, dstBlockStride, dstRepeatStride, where);
 }
 template <typename T, bool isSetMask = true>
 void Duplicate(const LocalTensor<T>& dst, const T& scalar, uint64_t mask[], int64_t repeatTime, int64_t dstBlockStride,
                int64_t dstRepeatStride, sim::Location where = sim::Location::Here()) {
-    DuplicateLanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, scalar, dstBlockStride, dstRepeatStride, where);
+    detail::DuplicateLanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, scalar, dstBlockStride, dstRepeatStride, where);
 }
 // Broadcasts src[0] (arch 3510).
 template <typename T>
@@ -49,6 +54,8 @@ void Duplicate(const LocalTensor<T>& dst, const LocalTensor<T>& src, int64_t cou
         for (int64_t i = 0; i < count; ++i) out[i] = value;
     });
 }
+
+namespace detail {
 
 // dst[i] = firstValue + i over the active and inactive lanes alike.
 template <typename T>
@@ -78,20 +85,23 @@ void CreateVecIndexLanes(const sim::vec::Form& form, const LocalTensor<T>& dst, 
         });
     }
 }
+
+}  // namespace detail
+
 template <typename T>
 void CreateVecIndex(const LocalTensor<T>& dst, const T& firstValue, int64_t count,
                     sim::Location where = sim::Location::Here()) {
-    CreateVecIndexLanes(sim::vec::CountForm(count), dst, firstValue, 1, 8, where);
+    detail::CreateVecIndexLanes(sim::vec::CountForm(count), dst, firstValue, 1, 8, where);
 }
 template <typename T>
 void CreateVecIndex(const LocalTensor<T>& dst, const T& firstValue, uint64_t mask, int64_t repeatTime,
                     int64_t dstBlkStride, int64_t dstRepStride, sim::Location where = sim::Location::Here()) {
-    CreateVecIndexLanes(sim::vec::MaskForm(mask, repeatTime, true), dst, firstValue, dstBlkStride, dstRepStride, where);
+    detail::CreateVecIndexLanes(sim::vec::MaskForm(mask, repeatTime, true), dst, firstValue, dstBlkStride, dstRepStride, where);
 }
 template <typename T>
 void CreateVecIndex(const LocalTensor<T>& dst, const T& firstValue, uint64_t mask[], int64_t repeatTime,
                     int64_t dstBlkStride, int64_t dstRepStride, sim::Location where = sim::Location::Here()) {
-    CreateVecIndexLanes(sim::vec::BitsForm(mask, repeatTime, true), dst, firstValue, dstBlkStride, dstRepStride, where);
+    detail::CreateVecIndexLanes(sim::vec::BitsForm(mask, repeatTime, true), dst, firstValue, dstBlkStride, dstRepStride, where);
 }
 
 // Each repeat reads 8 elements and fills block k of dst with the k-th of them. The source is fetched by whole 32-byte

@@ -77,6 +77,12 @@ inline void CheckCount(Core& core, const char* name, int64_t count, Location whe
     core.Fail(Rule::Argument, name, "", Text("count is %lld, it must be 0 to 2147483647", (long long)count), where);
 }
 
+// Word 0 or 1 of the bit mask of the first `lanes` lanes.
+inline uint64_t PrefixWord(int64_t lanes, int word) {
+    lanes -= 64 * word;
+    return lanes <= 0 ? 0 : lanes >= 64 ? ~0ull : (1ull << lanes) - 1;
+}
+
 // Lanes of `total` consecutive elements.
 inline Lanes LanesOfCount(int64_t total, uint32_t perRepeat) {
     Lanes lanes;
@@ -89,7 +95,7 @@ inline Lanes LanesOfCount(int64_t total, uint32_t perRepeat) {
 
 inline Lanes LanesOfBits(Core& core, const char* name, uint64_t low, uint64_t high, int64_t repeats, uint32_t perRepeat,
                          bool fromRegister, Location where) {
-    const uint64_t lowLimit = perRepeat >= 64 ? ~0ull : (1ull << perRepeat) - 1;
+    const uint64_t lowLimit = PrefixWord(perRepeat, 0);
     if (fromRegister) {  // lanes beyond the type's do not exist
         low &= lowLimit;
         if (perRepeat <= 64) high = 0;
@@ -104,10 +110,8 @@ inline Lanes LanesOfBits(Core& core, const char* name, uint64_t low, uint64_t hi
     lanes.perRepeat = perRepeat;
     lanes.repeats = uint32_t(repeats);
     const uint32_t count = uint32_t(__builtin_popcountll(low) + __builtin_popcountll(high));
-    const bool prefix = count <= 64 ? high == 0 && low == (count == 64 ? ~0ull : (1ull << count) - 1)
-                                    : low == ~0ull && high == (count == 128 ? ~0ull : (1ull << (count - 64)) - 1);
     lanes.active = lanes.activeInLast = count;
-    lanes.irregular = !prefix;
+    lanes.irregular = low != PrefixWord(count, 0) || high != PrefixWord(count, 1);
     lanes.bits[0] = low;
     lanes.bits[1] = high;
     return lanes;
@@ -143,8 +147,8 @@ inline Lanes Resolve(Core& core, const char* name, const Form& form, uint32_t pe
     if (mask > perRepeat)
         core.Fail(Rule::MaskLimit, name, "mask",
                   Text("mask is %llu, a repeat of this type has %u lanes", (unsigned long long)mask, perRepeat), where);
-    core.mask.low = mask >= 64 ? ~0ull : (1ull << mask) - 1;
-    core.mask.high = mask <= 64 ? 0 : mask == 128 ? ~0ull : (1ull << (mask - 64)) - 1;
+    core.mask.low = PrefixWord(int64_t(mask), 0);
+    core.mask.high = PrefixWord(int64_t(mask), 1);
     Lanes lanes;
     lanes.perRepeat = perRepeat;
     lanes.repeats = mask == 0 ? 0 : uint32_t(form.repeats);

@@ -5,6 +5,8 @@
 
 namespace AscendC {
 
+namespace detail {
+
 // --- a repeat to one value ------------------------------------------------------------------------------------------
 template <typename T>
 void WholeSumLanes(const char* name, const sim::vec::Form& form, const LocalTensor<T>& dst, const LocalTensor<T>& src,
@@ -38,18 +40,20 @@ void WholeExtremeLanes(const char* name, const sim::vec::Form& form, const Local
     }
 }
 
+}  // namespace detail
+
 template <typename T, bool isSetMask = true>
 void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int64_t mask, int64_t repeatTime,
                     int64_t dstRepStride, int64_t srcBlkStride, int64_t srcRepStride,
                     sim::Location where = sim::Location::Here()) {
-    WholeSumLanes("WholeReduceSum", sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, dstRepStride, srcBlkStride,
+    detail::WholeSumLanes("WholeReduceSum", sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, dstRepStride, srcBlkStride,
                   srcRepStride, where);
 }
 template <typename T, bool isSetMask = true>
 void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[], int64_t repeatTime,
                     int64_t dstRepStride, int64_t srcBlkStride, int64_t srcRepStride,
                     sim::Location where = sim::Location::Here()) {
-    WholeSumLanes("WholeReduceSum", sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, dstRepStride, srcBlkStride,
+    detail::WholeSumLanes("WholeReduceSum", sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, dstRepStride, srcBlkStride,
                   srcRepStride, where);
 }
 // dstBlkStride is inert: there is one result per repeat.
@@ -57,7 +61,7 @@ template <typename T, bool isSetMask = true>
 void RepeatReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int64_t repeatTime, int64_t mask,
                      [[maybe_unused]] int64_t dstBlkStride, int64_t srcBlkStride, int64_t dstRepStride, int64_t srcRepStride,
                      sim::Location where = sim::Location::Here()) {
-    WholeSumLanes("RepeatReduceSum", sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, dstRepStride, srcBlkStride,
+    detail::WholeSumLanes("RepeatReduceSum", sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, dstRepStride, srcBlkStride,
                   srcRepStride, where);
 }
 
@@ -66,18 +70,20 @@ void RepeatReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int64
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, int64_t mask, int64_t repeatTime,                 \
               int64_t dstRepStride, int64_t srcBlkStride, int64_t srcRepStride,                                       \
               ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, sim::Location where = sim::Location::Here()) {      \
-        WholeExtremeLanes<T, kMax>(#Name, sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, dstRepStride,    \
+        detail::WholeExtremeLanes<T, kMax>(#Name, sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, dstRepStride,    \
                                    srcBlkStride, srcRepStride, order, where);                                         \
     }                                                                                                                 \
     template <typename T, bool isSetMask = true>                                                                      \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[], int64_t repeatTime,        \
               int64_t dstRepStride, int64_t srcBlkStride, int64_t srcRepStride,                                       \
               ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, sim::Location where = sim::Location::Here()) {      \
-        WholeExtremeLanes<T, kMax>(#Name, sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, dstRepStride,    \
+        detail::WholeExtremeLanes<T, kMax>(#Name, sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, dstRepStride,    \
                                    srcBlkStride, srcRepStride, order, where);                                         \
     }
 SIM_WHOLE_EXTREME(WholeReduceMax, true)
 SIM_WHOLE_EXTREME(WholeReduceMin, false)
+
+namespace detail {
 
 // --- blocks and pairs -----------------------------------------------------------------------------------------------
 // Block: eight results per repeat; a block without active lanes leaves its result untouched on arch 2201 and yields the
@@ -97,20 +103,22 @@ void GroupLanes(const char* name, const sim::vec::Form& form, const LocalTensor<
     }
 }
 
+}  // namespace detail
+
 // Old names take (repeatTime, mask), the 9.x names (mask, repeatTime).
 #define SIM_GROUP_REDUCE(Name, kType, kPairs)                                                                         \
     template <typename T, bool isSetMask = true>                                                                      \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, int64_t repeatTime, int64_t mask,                 \
               int64_t dstRepStride, int64_t srcBlkStride, int64_t srcRepStride,                                       \
               sim::Location where = sim::Location::Here()) {                                                          \
-        GroupLanes<T, ReduceType::kType, kPairs>(#Name, sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src,    \
+        detail::GroupLanes<T, ReduceType::kType, kPairs>(#Name, sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src,    \
                                                  dstRepStride, srcBlkStride, srcRepStride, where);                    \
     }                                                                                                                 \
     template <typename T, bool isSetMask = true>                                                                      \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, int64_t repeatTime, const uint64_t mask[],        \
               int64_t dstRepStride, int64_t srcBlkStride, int64_t srcRepStride,                                       \
               sim::Location where = sim::Location::Here()) {                                                          \
-        GroupLanes<T, ReduceType::kType, kPairs>(#Name, sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src,    \
+        detail::GroupLanes<T, ReduceType::kType, kPairs>(#Name, sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src,    \
                                                  dstRepStride, srcBlkStride, srcRepStride, where);                    \
     }
 SIM_GROUP_REDUCE(BlockReduceSum, SUM, false)

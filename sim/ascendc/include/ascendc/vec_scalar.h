@@ -7,6 +7,7 @@ namespace AscendC {
 
 // `extra` / `extraArgument`: a further defaulted parameter of the mask forms, with its leading comma; s: the scalar.
 #define SIM_SCALAR_BODY(Name, membase, regbaseAdds, ...)                                                              \
+    namespace detail {                                                                                                \
     template <typename T>                                                                                             \
     void Name##Lanes(const sim::vec::Form& form, const LocalTensor<T>& dst, const LocalTensor<T>& src, T scalar,      \
                      const UnaryRepeatParams& params, [[maybe_unused]] bool round, sim::Location where) {             \
@@ -18,10 +19,11 @@ namespace AscendC {
         else                                                                                                          \
             FailType(#Name, entry.Supported(), TypeOf<T>(), where);                                                   \
     }                                                                                                                 \
+    }                                                                                                                 \
     template <typename T>                                                                                             \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalar, int64_t count,                   \
               sim::Location where = sim::Location::Here()) {                                                          \
-        Name##Lanes(sim::vec::CountForm(count), dst, src, scalar, {}, false, where);                                  \
+        detail::Name##Lanes(sim::vec::CountForm(count), dst, src, scalar, {}, false, where);                          \
     }
 #define SIM_SCALAR(Name, membase, regbaseAdds, ...)                                                                   \
     SIM_SCALAR_BODY(Name, membase, regbaseAdds, __VA_ARGS__)                                                          \
@@ -29,13 +31,13 @@ namespace AscendC {
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalar, uint64_t mask,                   \
               int64_t repeatTime, const UnaryRepeatParams& repeatParams,                                              \
               sim::Location where = sim::Location::Here()) {                                                          \
-        Name##Lanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, scalar, repeatParams, false, where);   \
+        detail::Name##Lanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, scalar, repeatParams, false, where);\
     }                                                                                                                 \
     template <typename T, bool isSetMask = true>                                                                      \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalar, uint64_t mask[],                 \
               int64_t repeatTime, const UnaryRepeatParams& repeatParams,                                              \
               sim::Location where = sim::Location::Here()) {                                                          \
-        Name##Lanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, scalar, repeatParams, false, where);   \
+        detail::Name##Lanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, scalar, repeatParams, false, where);\
     }
 #define SIM_SHIFT(Name, membase, regbaseAdds, ...) /* the mask forms take roundEn */                                  \
     SIM_SCALAR_BODY(Name, membase, regbaseAdds, __VA_ARGS__)                                                          \
@@ -43,13 +45,13 @@ namespace AscendC {
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalar, uint64_t mask,                   \
               int64_t repeatTime, const UnaryRepeatParams& repeatParams, bool roundEn = false,                        \
               sim::Location where = sim::Location::Here()) {                                                          \
-        Name##Lanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, scalar, repeatParams, roundEn, where); \
+        detail::Name##Lanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, scalar, repeatParams, roundEn, where);\
     }                                                                                                                 \
     template <typename T, bool isSetMask = true>                                                                      \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalar, uint64_t mask[],                 \
               int64_t repeatTime, const UnaryRepeatParams& repeatParams, bool roundEn = false,                        \
               sim::Location where = sim::Location::Here()) {                                                          \
-        Name##Lanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, scalar, repeatParams, roundEn, where); \
+        detail::Name##Lanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, scalar, repeatParams, roundEn, where);\
     }
 
 //         name       arch 2201                        arch 3510 adds         lane
@@ -65,6 +67,8 @@ SIM_SCALAR(LeakyRelu, kHalf | kFloat,                  0,                     a 
 SIM_SHIFT(ShiftLeft,  kI16 | kU16 | kI32 | kU32,       kInts,                 ShiftedLeft(a, uint32_t(s)))
 SIM_SHIFT(ShiftRight, kI16 | kU16 | kI32 | kU32,       kInts,                 ShiftedRight(a, uint32_t(s), round))
 
+namespace detail {
+
 // dst += src * scalar; dst float may take a half source and scalar.
 template <typename T, typename U>
 void AxpyLanes(const sim::vec::Form& form, const LocalTensor<T>& dst, const LocalTensor<U>& src, U scalar,
@@ -79,20 +83,23 @@ void AxpyLanes(const sim::vec::Form& form, const LocalTensor<T>& dst, const Loca
     else
         FailType("Axpy", entry.Supported(), TypeOf<T>(), where);
 }
+
+}  // namespace detail
+
 template <typename T, typename U>
 void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const U& scalar, int64_t count,
           sim::Location where = sim::Location::Here()) {
-    AxpyLanes(sim::vec::CountForm(count), dst, src, scalar, {}, where);
+    detail::AxpyLanes(sim::vec::CountForm(count), dst, src, scalar, {}, where);
 }
 template <typename T, typename U, bool isSetMask = true>
 void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const U& scalar, uint64_t mask, int64_t repeatTime,
           const UnaryRepeatParams& repeatParams, sim::Location where = sim::Location::Here()) {
-    AxpyLanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, scalar, repeatParams, where);
+    detail::AxpyLanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, scalar, repeatParams, where);
 }
 template <typename T, typename U, bool isSetMask = true>
 void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const U& scalar, uint64_t mask[], int64_t repeatTime,
           const UnaryRepeatParams& repeatParams, sim::Location where = sim::Location::Here()) {
-    AxpyLanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, scalar, repeatParams, where);
+    detail::AxpyLanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, scalar, repeatParams, where);
 }
 
 }  // namespace AscendC

@@ -22,6 +22,7 @@ void Unary(const Entry& entry, const Form& form, const LocalTensor<D>& dst, cons
 namespace AscendC {
 
 #define SIM_UNARY(Name, membase, regbaseAdds, entryCost, entryPerLane, ...)                                           \
+    namespace detail {                                                                                                \
     template <typename T>                                                                                             \
     void Name##Lanes(const sim::vec::Form& form, const LocalTensor<T>& dst, const LocalTensor<T>& src,                \
                      const UnaryRepeatParams& params, sim::Location where) {                                          \
@@ -32,20 +33,21 @@ namespace AscendC {
         else                                                                                                          \
             FailType(#Name, entry.Supported(), TypeOf<T>(), where);                                                   \
     }                                                                                                                 \
+    }                                                                                                                 \
     template <typename T>                                                                                             \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, int64_t count,                                    \
               sim::Location where = sim::Location::Here()) {                                                          \
-        Name##Lanes(sim::vec::CountForm(count), dst, src, {}, where);                                                 \
+        detail::Name##Lanes(sim::vec::CountForm(count), dst, src, {}, where);                                         \
     }                                                                                                                 \
     template <typename T, bool isSetMask = true>                                                                      \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask, int64_t repeatTime,                \
               const UnaryRepeatParams& repeatParams, sim::Location where = sim::Location::Here()) {                   \
-        Name##Lanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, repeatParams, where);                  \
+        detail::Name##Lanes(sim::vec::MaskForm(mask, repeatTime, isSetMask), dst, src, repeatParams, where);          \
     }                                                                                                                 \
     template <typename T, bool isSetMask = true>                                                                      \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask[], int64_t repeatTime,              \
               const UnaryRepeatParams& repeatParams, sim::Location where = sim::Location::Here()) {                   \
-        Name##Lanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, repeatParams, where);                  \
+        detail::Name##Lanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, repeatParams, where);          \
     }
 
 // Exp and Ln: libm in float. Rsqrt and Reciprocal: the device runs them at full rate and may approximate; no public
