@@ -91,8 +91,9 @@ std::string SourceText(const Location& where) {
         for (std::string line; std::getline(file, line);) it->second.push_back(line);
     }
     std::string text;
-    for (size_t i = size_t(where.line) - 1; where.line > 0 && i < it->second.size() && i < size_t(where.line) - 1 + kCallLines; ++i)
-        text += it->second[i] + '\n';
+    const std::vector<std::string>& lines = it->second;
+    for (size_t i = size_t(std::max(where.line, 1)) - 1, end = std::min(lines.size(), i + kCallLines); i < end; ++i)
+        text += lines[i] + '\n';
     return text;
 }
 

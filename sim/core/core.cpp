@@ -60,8 +60,6 @@ void Core::BufferAround(Memory memory, uint64_t address, uint64_t* low, uint64_t
 
 bool Core::Adversarial() const { return state_.adversarial_; }
 
-bool Core::BeginIssue(const Instruction& instruction) { return state_.Issue(instruction); }
-
 void Core::Defer(std::unique_ptr<DeferredBody> body) {
     if (state_.aborted_) return;   // destructors of an aborted kernel still issue: drop it
     state_.pending_.Add(state_.heldId_, state_.heldBefore_, state_.lastName_, state_.lastWhere_, std::move(body));

@@ -19,7 +19,8 @@ public:
     template <typename Make>
     void Add(Rule rule, const Location& where, const Location& other, const char* detail, Make&& make) {
         if (Ignored(rule)) return;
-        const auto [it, isNew] = index_.try_emplace(Key{rule, where.file, where.line, other.file, other.line, detail}, list_.size());
+        const Key key{rule, where.file, where.line, other.file, other.line, detail};
+        const auto [it, isNew] = index_.try_emplace(key, list_.size());
         if (!isNew) {
             if (it->second < list_.size()) ++list_[it->second].times;
             return;

@@ -136,8 +136,8 @@ void CoreState::Meet(Location where) {
     if (outcome == Rendezvous::Outcome::Deadlock) {
         const auto waiting = launch_.rendezvous.Waiting();
         const auto gone = launch_.rendezvous.Gone();
-        std::string message = std::to_string(waiting.size()) + " of " + std::to_string(blocks) + " blocks wait in SyncAll (block " +
-                              std::to_string(waiting.front().core);
+        std::string message = std::to_string(waiting.size()) + " of " + std::to_string(blocks) +
+                              " blocks wait in SyncAll (block " + std::to_string(waiting.front().core);
         for (size_t i = 1; i < waiting.size() && i < 4; ++i) message += ", " + std::to_string(waiting[i].core);
         message += std::string(waiting.size() > 4 ? ", ...)" : ")") + " for block " + std::to_string(gone.front());
         for (size_t i = 1; i < gone.size() && i < 4; ++i) message += ", " + std::to_string(gone[i]);

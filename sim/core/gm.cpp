@@ -37,8 +37,10 @@ const GmTensor* GmTensors::Find(uint64_t address, uint64_t bytes) const {
 const GmTensor* GmTensors::EndingBefore(uint64_t address) const {
     constexpr uint64_t kNear = 1 << 20;
     const GmTensor* found = nullptr;
-    for (const GmTensor& tensor : tensors_)
-        if (tensor.end <= address && address - tensor.end < kNear && (found == nullptr || tensor.end > found->end)) found = &tensor;
+    for (const GmTensor& tensor : tensors_) {
+        if (tensor.end > address || address - tensor.end >= kNear) continue;
+        if (found == nullptr || tensor.end > found->end) found = &tensor;
+    }
     return found;
 }
 

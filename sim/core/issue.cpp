@@ -14,16 +14,19 @@ void CoreState::CheckTimeout() {
                       lastWhere_));
 }
 
-bool CoreState::Issue(const Instruction& instruction) {
+bool Core::BeginIssue(const Instruction& instruction) {
     constexpr uint64_t kTimeoutEvery = 1024;   // instructions; reading the clock costs as much as issuing one
-    if (aborted_) return true;                 // destructors of an aborted kernel: Defer() drops the body
-    lastName_ = instruction.name;
-    lastWhere_ = instruction.where;
-    if (++issued_ % kTimeoutEvery == 0) CheckTimeout();
-    if (fast_) {
-        timeline_.Issue(instruction);
-        return false;
-    }
+    CoreState& s = state_;
+    if (s.aborted_) return true;               // destructors of an aborted kernel: Defer() drops the body
+    s.lastName_ = instruction.name;
+    s.lastWhere_ = instruction.where;
+    if (++s.issued_ % kTimeoutEvery == 0) s.CheckTimeout();
+    if (!s.fast_) return s.Issue(instruction);
+    s.timeline_.Issue(instruction);
+    return false;
+}
+
+bool CoreState::Issue(const Instruction& instruction) {
     if (options_.checks) CheckOperands(instruction);
     const Clock before = order_.Before(instruction.pipe);
     if (options_.checks) CheckOrder(instruction, before);
@@ -54,7 +57,8 @@ bool CoreState::Issue(const Instruction& instruction) {
 }
 
 void CoreState::AddSlice(const Instruction& instruction, const Timeline::Span& span) {
-    Slice slice{block_, instruction.pipe, InternString(instruction.name), span.start, span.cycles, span.bytes, "", instruction.where};
+    Slice slice{block_, instruction.pipe, InternString(instruction.name), span.start, span.cycles, span.bytes, "",
+                instruction.where};
     slice.where.file = InternString(instruction.where.file);
     for (const Operand& operand : instruction.operands) {
         const Region region = operand.region.Normalized();

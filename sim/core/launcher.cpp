@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <cfenv>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -70,6 +71,7 @@ private:
     }
     void Work() {
         const AlternateStack stack;
+        std::fesetenv(FE_DFL_ENV);   // the caller may flush denormals; the chip's arithmetic does not depend on it
         for (;;) {
             launch_.rendezvous.AcquirePermit();
             const uint32_t block = next_.fetch_add(1);
@@ -122,7 +124,8 @@ std::vector<Finding> CoreConflictFindings(const LaunchState& launch, std::vector
             finding.accesses.push_back(std::move(record));
         }
         finding.message = "cores " + std::to_string(conflict.first.core) + " and " + std::to_string(conflict.second.core) +
-                          " both touch " + name + " " + ByteRange(conflict.begin - base, conflict.end - base) + " with no SyncAll between";
+                          " both touch " + name + " " + ByteRange(conflict.begin - base, conflict.end - base) +
+                          " with no SyncAll between";
         finding.repair = "give each core its own bytes (exact length in DataCopyPad) or put SyncAll between";
         finding.times = conflict.times;
         findings.push_back(std::move(finding));

@@ -33,7 +33,8 @@ void CoreState::CheckOperands(const Instruction& instruction) {
             if (region.run == 0) return;
             const Extent extent = ExtentOf(region);
             if (operand.memory == Memory::GM) CheckGm(instruction, operand, extent.begin, extent.end);
-            else CheckLocal(instruction, operand, region, extent.negative ? 0 : extent.begin, extent.negative ? UINT64_MAX : extent.end);
+            else if (extent.negative) CheckLocal(instruction, operand, region, 0, UINT64_MAX);
+            else CheckLocal(instruction, operand, region, extent.begin, extent.end);
             accesses_.push_back({&operand, region});
         };
         check(operand.region);
@@ -79,8 +80,8 @@ void CoreState::CheckGm(const Instruction& instruction, const Operand& operand, 
     if (tensor != nullptr && begin >= tensor->begin && end <= tensor->end && begin < end) {
         if (operand.alignment > 1 && begin % operand.alignment != 0)
             Violation(Rule::Alignment, instruction, operand,
-                      access + tensor->name + " from byte " + std::to_string(begin - tensor->begin) + ", an address that is not a multiple of " +
-                          std::to_string(operand.alignment));
+                      access + tensor->name + " from byte " + std::to_string(begin - tensor->begin) +
+                          ", an address that is not a multiple of " + std::to_string(operand.alignment));
         return;
     }
     if (operand.low == 0) {
@@ -89,15 +90,17 @@ void CoreState::CheckGm(const Instruction& instruction, const Operand& operand, 
         const int64_t from = int64_t(begin - tensor->begin), to = int64_t(end - tensor->begin);
         const bool past = end > tensor->end;
         message = access + tensor->name + " bytes [" + std::to_string(from) + ", " + std::to_string(to) + "), " +
-                  std::to_string(past ? to - int64_t(tensor->Bytes()) : -from) + " bytes " + (past ? "past its end" : "before its start") +
-                  "; it has " + std::to_string(tensor->Bytes()) + " bytes";
+                  std::to_string(past ? to - int64_t(tensor->Bytes()) : -from) + " bytes " +
+                  (past ? "past its end" : "before its start") + "; it has " + std::to_string(tensor->Bytes()) + " bytes";
     } else if (const GmTensor* before = launch_.tensors.EndingBefore(operand.low)) {
-        message = access + std::to_string(end - begin) + " bytes through a GM address " + std::to_string(operand.low - before->end) +
-                  " bytes past the end of " + before->name + ", which has " + std::to_string(before->Bytes()) + " bytes";
+        message = access + std::to_string(end - begin) + " bytes through a GM address " +
+                  std::to_string(operand.low - before->end) + " bytes past the end of " + before->name + ", which has " +
+                  std::to_string(before->Bytes()) + " bytes";
     } else {
         message = access + std::to_string(end - begin) + " bytes through a GM address outside every tensor of the launch";
     }
-    Abort(MakeFinding(Rule::GmOutOfBounds, instruction.pipe, instruction.name, operand.name, std::move(message), instruction.where));
+    Abort(MakeFinding(Rule::GmOutOfBounds, instruction.pipe, instruction.name, operand.name, std::move(message),
+                      instruction.where));
 }
 
 void CoreState::CheckWritten(const Instruction& instruction, const Operand& operand, const Region& region) {
@@ -122,10 +125,11 @@ void CoreState::CheckWritten(const Instruction& instruction, const Operand& oper
     findings_.Add(Rule::UninitializedRead, instruction.where, {}, operand.name, [&] {
         const bool atomic = operand.access == Access::Write;
         Finding finding = MakeFinding(Rule::UninitializedRead, instruction.pipe, instruction.name, operand.name,
-                                      std::string(operand.name) + (atomic ? " adds to " : " reads ") + Place(operand.memory, hole, end) +
-                                          ", which nothing has written",
+                                      std::string(operand.name) + (atomic ? " adds to " : " reads ") +
+                                          Place(operand.memory, hole, end) + ", which nothing has written",
                                       instruction.where);
-        finding.repair = atomic ? "clear the bytes before the first atomic copy" : "write the bytes first, or shorten the access to what was written";
+        finding.repair = atomic ? "clear the bytes before the first atomic copy"
+                                : "write the bytes first, or shorten the access to what was written";
         return finding;
     });
 }

@@ -49,8 +49,8 @@ void Pending::RunNewestFirst(const Clock& view, bool vary) {
         for (int p = 0; p < kPipes; ++p) {
             Queue& queue = queues_[p];
             while (end[p] > queue.first && !queue.entries[end[p] - 1].body) --end[p];
-            if (end[p] > queue.first && (newest < 0 || queue.entries[end[p] - 1].id > queues_[newest].entries[end[newest] - 1].id))
-                newest = p;
+            if (end[p] <= queue.first) continue;
+            if (newest < 0 || queue.entries[end[p] - 1].id > queues_[newest].entries[end[newest] - 1].id) newest = p;
         }
         if (newest < 0) return;
         Queue& queue = queues_[newest];

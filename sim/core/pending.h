@@ -14,7 +14,8 @@ namespace sim {
 class Pending {
 public:
     // Seed 1 always takes the newest instruction that may run; other seeds sometimes take another one.
-    Pending(uint64_t seed, uint32_t core) : random_(seed * 0x9E3779B97F4A7C15ull + core * 0xBF58476D1CE4E5B9ull + 1), newestOnly_(seed == 1) {}
+    Pending(uint64_t seed, uint32_t core)
+        : random_(seed * 0x9E3779B97F4A7C15ull + core * 0xBF58476D1CE4E5B9ull + 1), newestOnly_(seed == 1) {}
 
     void Add(InstructionId id, const Clock& before, const char* name, Location where, std::unique_ptr<DeferredBody> body);
     // Runs every instruction that `view` knows to be complete, each after the ones it relies on.

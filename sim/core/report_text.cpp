@@ -39,7 +39,8 @@ std::string LeftOf(const AccessRecord& access) {
 
 std::string LaunchReport::Describe(const Finding& finding) const {
     const std::string title = std::string(RuleName(finding.rule)) + ": " + finding.message;
-    const std::string launchName = op + "  " + soc + "  core " + std::to_string(finding.core) + "  launch " + std::to_string(launch);
+    const std::string launchName =
+        op + "  " + soc + "  core " + std::to_string(finding.core) + "  launch " + std::to_string(launch);
     std::vector<Line> lines;
     if (finding.accesses.empty()) {
         std::string instruction = finding.instruction;
