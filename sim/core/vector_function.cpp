@@ -216,17 +216,22 @@ const uint8_t* VectorFunction::ReadChecked(uint64_t address, uint32_t bytes, uin
     for (uint32_t byte = uint32_t(std::min<uint64_t>(bytes, bufferHigh_ - address)); byte < bytes; ++byte)
         outside[byte / 64] |= 1ull << (byte % 64);
 
-    uint32_t latest = 0;
-    const uint32_t* last = lastStore_.data() + address;
-    for (uint32_t byte = 0; byte < inside; ++byte) latest = std::max(latest, last[byte]);
+    uint64_t own[8] = {}, overwritten = 0;   // bytes this function has stored
+    for (uint32_t i = 0; i * 64 < inside; ++i) {
+        own[i] = WordAt(written_, address + i * 64);
+        if (inside - i * 64 < 64) own[i] &= (1ull << (inside - i * 64)) - 1;
+        overwritten |= own[i];
+    }
     uint32_t store = 0;
-    if (latest >= firstStore_) {
+    if (overwritten != 0) {
         for (uint32_t byte = 0; byte < inside; ++byte) {
-            if (last[byte] > loadFence_) {
+            uint32_t& last = lastStore_[address + byte];
+            if (last < firstStore_) continue;
+            if (last > loadFence_) {
                 unordered[byte / 64] |= 1ull << (byte % 64);
-                if (store == 0) store = last[byte];
-            } else if (last[byte] >= firstStore_) {
-                lastStore_[address + byte] = 0;   // a later store of this byte comes after this load
+                if (store == 0) store = last;
+            } else {
+                last = 0;   // a later store of this byte comes after this load
             }
         }
     }
@@ -235,10 +240,9 @@ const uint8_t* VectorFunction::ReadChecked(uint64_t address, uint32_t bytes, uin
     for (uint32_t i = 0; i * 64 < bytes; ++i) {
         const uint32_t bits = std::min(64u, bytes - i * 64);
         const uint64_t window = bits == 64 ? ~0ull : (1ull << bits) - 1;
-        const uint64_t own = WordAt(written_, address + i * 64) & window;
-        unwritten[i] &= ~own & window;
+        unwritten[i] &= ~own[i] & window;
         taint.word[i] = unwritten[i] | outside[i] | unordered[i];
-        good[i] = window & ~taint.word[i] & ~own;
+        good[i] = window & ~taint.word[i] & ~own[i];
         bad = bad || taint.word[i] != 0;
     }
     Mark(read_, address, good, inside);
@@ -269,17 +273,25 @@ void VectorFunction::WriteChecked(uint64_t address, uint32_t alignment, const ui
 
     ++storeCount_;
     storeRecords_.push_back({api, where});
-    for (uint32_t byte = 0; byte < reach; ++byte) {
-        if ((active[byte / 64] >> (byte % 64) & 1) == 0) continue;
-        uint32_t& last = lastStore_[address + byte];
-        if (last >= firstStore_ && last > storeFence_ && Once(Rule::Hazard, where)) {
-            const StoreRecord& earlier = storeRecords_[last - firstStore_];
-            core_->Report(Rule::Hazard, api, "dst",
-                          "writes " + Range(address, address + reach) + " that " + At(earlier.api, earlier.where) +
-                              " wrote in the same vector function; LocalMemBar<MemType::VEC_STORE, MemType::VEC_STORE> "
-                              "must stand between", where);
+    uint64_t overwritten = 0;
+    for (uint32_t i = 0; i * 64 < reach; ++i) overwritten |= WordAt(written_, address + i * 64) & active[i];
+    for (uint32_t byte = 0; overwritten != 0 && byte < reach; ++byte) {
+        const uint32_t last = lastStore_[address + byte];
+        const bool stored = active[byte / 64] >> (byte % 64) & 1;
+        if (!stored || last < firstStore_ || last <= storeFence_ || !Once(Rule::Hazard, where)) continue;
+        const StoreRecord& earlier = storeRecords_[last - firstStore_];
+        core_->Report(Rule::Hazard, api, "dst",
+                      "writes " + Range(address, address + reach) + " that " + At(earlier.api, earlier.where) +
+                          " wrote in the same vector function; LocalMemBar<MemType::VEC_STORE, MemType::VEC_STORE> must "
+                          "stand between", where);
+    }
+    uint32_t* last = lastStore_.data() + address;
+    for (uint32_t i = 0; i * 64 < reach; ++i) {
+        if (active[i] == ~0ull) {
+            std::fill_n(last + i * 64, 64, storeCount_);
+            continue;
         }
-        last = storeCount_;
+        for (uint64_t left = active[i]; left != 0; left &= left - 1) last[i * 64 + uint32_t(__builtin_ctzll(left))] = storeCount_;
     }
     Mark(written_, address, active, reach);
 }

@@ -76,15 +76,14 @@ REG_INLINE inline D Convert(S source) {
 
 // One slot of max(sizeof(D), sizeof(S)) bytes at a time.
 template <typename D, typename S, const CastTrait& trait, uint32_t part, uint32_t slots, typename Slot>
-REG_LOOP void CastSlots(Slot* dst, const Slot* src) {
+REG_LOOP void CastSlots(Slot* dst, const Slot* src, uint32_t count) {
     constexpr uint32_t shift = part * 8 * (sizeof(D) < sizeof(S) ? sizeof(D) : sizeof(S));
-    REG_INDEPENDENT
-    for (uint32_t i = 0; i < slots; ++i) {
+    FillPrefix<slots>(dst, count, false, [src](uint32_t i) REG_INLINE {
         const Slot in = sizeof(S) < sizeof(Slot) ? Slot(src[i] >> shift) : src[i];
         const D value = Convert<D, S, trait.roundMode, trait.satMode>(Bits<S>(Uint<sizeof(S)>(in)));
         const Slot out = Slot(Bits<Uint<sizeof(D)>>(value));
-        dst[i] = sizeof(D) < sizeof(Slot) ? Slot(out << shift) : out;
-    }
+        return sizeof(D) < sizeof(Slot) ? Slot(out << shift) : out;
+    });
 }
 
 }  // namespace detail
@@ -127,13 +126,14 @@ REG_INLINE inline void Cast(S& dst, V& src, MaskReg& mask, sim::Location where =
         taint = detail::MaskedTaint<step>(taint, active, false, sim::Taint{});
         if constexpr (narrowing) for (uint64_t& word : taint.word) word &= partMask;
     }
-    if (!merging && detail::AllLanes<step>(active)) {
-        detail::CastSlots<Dst, Src, trait, part, slots>(out, in);
+    const int32_t prefix = merging ? -1 : detail::PrefixLanes<step>(active);
+    if (prefix >= 0) {
+        detail::CastSlots<Dst, Src, trait, part, slots>(out, in, uint32_t(prefix));
         dst.taint = taint;
         return;
     }
     alignas(64) Slot result[slots];
-    detail::CastSlots<Dst, Src, trait, part, slots>(result, in);
+    detail::CastSlots<Dst, Src, trait, part, slots>(result, in, slots);
     if constexpr (merging && narrowing) {   // the other parts stay too
         const Slot keep = Slot(~(Slot(detail::Uint<sizeof(Dst)>(~0ull)) << (part * 8 * sizeof(Dst))));
         for (uint32_t i = 0; i < slots; ++i) result[i] |= out[i] & keep;

@@ -7,9 +7,12 @@
 #define REG_INLINE __attribute__((always_inline))
 #if defined(__clang__)
 #define REG_LOOP __attribute__((noinline))
+#define REG_LOOP_PART __attribute__((always_inline))
 #define REG_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
-#define REG_LOOP __attribute__((noinline, optimize("O3", "no-math-errno", "no-trapping-math")))
+#define REG_LOOP_FLAGS optimize("O3", "no-math-errno", "no-trapping-math")
+#define REG_LOOP __attribute__((noinline, REG_LOOP_FLAGS))
+#define REG_LOOP_PART __attribute__((always_inline, REG_LOOP_FLAGS))   // inlined into a REG_LOOP function
 #define REG_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
@@ -42,12 +45,30 @@ REG_INLINE inline To Bits(From value) {
     return __builtin_bit_cast(To, value);
 }
 
+// half <-> float in integer arithmetic: vectorises on any host, and keeps half denormals, which the float flush-to-zero mode
+// of a vector function would otherwise turn to zero.
+REG_INLINE inline float HalfToFloat(uint16_t bits) {
+    const uint32_t size = uint32_t(bits & 0x7fff) << 13;                  // exponent and mantissa in place
+    const uint32_t bias = 112u << 23;                                     // 127 - 15
+    const uint32_t normal = size + (size >= (31u << 23) ? 2 * bias : bias);   // infinity and NaN go to exponent 255
+    const uint32_t denormal = Bits<uint32_t>(Bits<float>(size + (113u << 23)) - 0x1p-14f);
+    return Bits<float>(uint32_t(bits & 0x8000) << 16 | (size < (1u << 23) ? denormal : normal));
+}
+REG_INLINE inline uint16_t FloatToHalf(float value) {   // round to nearest even
+    const uint32_t bits = Bits<uint32_t>(value), size = bits & 0x7fffffff;
+    const uint32_t normal = (size - (112u << 23) + 0xfff + (size >> 13 & 1)) >> 13;
+    const uint32_t denormal = Bits<uint32_t>(Bits<float>(size) + 0.5f) - Bits<uint32_t>(0.5f);   // ulp of 0.5 is 2^-24
+    const uint32_t special = size > 0x7f800000 ? 0x7e00 | (size >> 13 & 0x1ff) : 0x7c00;
+    const uint32_t result = size >= 0x47800000 ? special : size < 0x38800000 ? denormal : normal;
+    return uint16_t(bits >> 16 & 0x8000) | uint16_t(result);
+}
+
 // The type a lane is computed in: float for all float types (one operation in float, rounded once more to 16 bits, is
 // the correctly rounded 16-bit result); twice the width for integers, so that the result wraps without overflow.
 template <typename T>
 REG_INLINE inline auto Widen(T value) {
     if constexpr (std::is_same_v<T, bfloat16_t>) return Bits<float>(uint32_t(Bits<uint16_t>(value)) << 16);
-    else if constexpr (std::is_same_v<T, half>) return static_cast<float>(value);
+    else if constexpr (std::is_same_v<T, half>) return HalfToFloat(Bits<uint16_t>(value));
     else if constexpr (!std::is_integral_v<T>) return value;
     else if constexpr (sizeof(T) == 8) return static_cast<__int128>(value);
     else if constexpr (sizeof(T) == 4) return static_cast<int64_t>(value);
@@ -61,6 +82,8 @@ REG_INLINE inline T Narrow(V value) {
         const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
         const uint32_t quiet = bits >> 16 | 0x40;
         return Bits<T>(uint16_t((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded));
+    } else if constexpr (std::is_same_v<T, half> && std::is_same_v<V, float>) {
+        return Bits<half>(FloatToHalf(value));
     } else {
         return static_cast<T>(value);
     }
@@ -80,6 +103,20 @@ inline MaskReg WholeLanes(const MaskReg& mask) {
     MaskReg whole;
     for (int i = 0; i < 4; ++i) whole.word[i] = (mask.word[i] & FirstBits(step)) * ((1ull << (step - 1) << 1) - 1);
     return whole;
+}
+
+// The number of active lanes when they are the first ones; -1 when there are gaps.
+template <uint32_t step>
+inline int32_t PrefixLanes(const MaskReg& mask) {
+    const MaskReg whole = WholeLanes<step>(mask);
+    for (uint32_t w = 0; w < 4; ++w) {
+        const uint64_t word = whole.word[w];
+        if (word == ~0ull) continue;
+        uint64_t rest = word & (word + 1);   // not 0: a gap in this word
+        for (uint32_t later = w + 1; later < 4; ++later) rest |= whole.word[later];
+        return rest != 0 ? -1 : int32_t((w * 64 + uint32_t(__builtin_popcountll(word))) / step);
+    }
+    return 256 / step;
 }
 
 // --- tainted lanes ------------------------------------------------------------------------------------------------------
@@ -136,21 +173,38 @@ __attribute__((noinline)) Taint PermutedTaint(const Taint& source, uint32_t lane
 }
 
 // --- lane loops -----------------------------------------------------------------------------------------------------------
-// dst may be one of the sources, never a shifted part of it.
+// dst[i] = lane(i) for i < count, then 0, or what was there when merging. `lane` may read dst[i].
+template <uint32_t lanes, typename D, typename Lane>
+REG_LOOP_PART inline void FillPrefix(D* dst, uint32_t count, bool merging, Lane lane) {
+    if (count == lanes) {
+        REG_INDEPENDENT
+        for (uint32_t i = 0; i < lanes; ++i) dst[i] = lane(i);
+        return;
+    }
+    const uint32_t rounded = (count + 15) / 16 * 16;   // whole host vectors
+    if (merging) {
+        alignas(64) D result[lanes];
+        REG_INDEPENDENT
+        for (uint32_t i = 0; i < rounded; ++i) result[i] = lane(i);
+        std::memcpy(dst, result, count * sizeof(D));
+    } else {
+        REG_INDEPENDENT
+        for (uint32_t i = 0; i < rounded; ++i) dst[i] = lane(i);
+        std::memset(dst + count, 0, (lanes - count) * sizeof(D));
+    }
+}
 template <uint32_t lanes, typename D, typename A, typename F>
-REG_LOOP void Map(D* dst, const A* a, F f) {
-    REG_INDEPENDENT
-    for (uint32_t i = 0; i < lanes; ++i) dst[i] = Narrow<D>(f(Widen(a[i])));
+REG_LOOP void Map(D* dst, uint32_t count, bool merging, F f, const A* a) {
+    FillPrefix<lanes>(dst, count, merging, [=](uint32_t i) REG_INLINE { return Narrow<D>(f(Widen(a[i]))); });
 }
 template <uint32_t lanes, typename D, typename A, typename B, typename F>
-REG_LOOP void Map(D* dst, const A* a, const B* b, F f) {
-    REG_INDEPENDENT
-    for (uint32_t i = 0; i < lanes; ++i) dst[i] = Narrow<D>(f(Widen(a[i]), Widen(b[i])));
+REG_LOOP void Map(D* dst, uint32_t count, bool merging, F f, const A* a, const B* b) {
+    FillPrefix<lanes>(dst, count, merging, [=](uint32_t i) REG_INLINE { return Narrow<D>(f(Widen(a[i]), Widen(b[i]))); });
 }
 template <uint32_t lanes, typename D, typename A, typename B, typename F>
-REG_LOOP void Map(D* dst, const D* c, const A* a, const B* b, F f) {
-    REG_INDEPENDENT
-    for (uint32_t i = 0; i < lanes; ++i) dst[i] = Narrow<D>(f(Widen(c[i]), Widen(a[i]), Widen(b[i])));
+REG_LOOP void Map(D* dst, uint32_t count, bool merging, F f, const D* c, const A* a, const B* b) {
+    FillPrefix<lanes>(dst, count, merging,
+                      [=](uint32_t i) REG_INLINE { return Narrow<D>(f(Widen(c[i]), Widen(a[i]), Widen(b[i]))); });
 }
 // dst = mask ? result : (merging ? dst : 0)
 template <uint32_t lanes, uint32_t step, typename Word>
@@ -167,19 +221,26 @@ REG_LOOP void Blend(Word* dst, const Word* result, const MaskReg& mask, bool mer
 template <typename U>
 REG_INLINE inline void Commit(U& dst, const typename U::ActualT* result, const MaskReg& mask, bool merging) {
     using Word = Uint<sizeof(typename U::ActualT)>;
-    Blend<U::kLanes, U::kMaskStep>(reinterpret_cast<Word*>(dst.lane), reinterpret_cast<const Word*>(result), mask, merging);
+    const int32_t prefix = PrefixLanes<U::kMaskStep>(mask);
+    if (prefix < 0) {
+        Blend<U::kLanes, U::kMaskStep>(reinterpret_cast<Word*>(dst.lane), reinterpret_cast<const Word*>(result), mask, merging);
+        return;
+    }
+    constexpr uint32_t bytes = sizeof(typename U::ActualT);
+    std::memmove(dst.lane, result, uint32_t(prefix) * bytes);
+    if (!merging) std::memset(dst.lane + prefix, 0, (U::kLanes - uint32_t(prefix)) * bytes);
 }
 
-// `Sources` holds lanes of dst's width: dst[i] = f(sources[i]...) under the mask.
+// dst[i] = f(sources[i]...) under the mask.
 template <bool merging, typename U, typename F, typename... Sources>
 REG_INLINE inline void Apply(U& dst, const MaskReg& mask, F f, const Sources&... sources) {
-    using T = typename U::ActualT;
     constexpr uint32_t lanes = U::kLanes;
-    if (AllLanes<U::kMaskStep>(mask)) {
-        Map<lanes>(dst.lane, sources.lane..., f);
+    const int32_t prefix = PrefixLanes<U::kMaskStep>(mask);
+    if (__builtin_expect(prefix >= 0, 1)) {
+        Map<lanes>(dst.lane, uint32_t(prefix), merging, f, sources.lane...);
     } else {
-        alignas(64) T result[lanes];
-        Map<lanes>(result, sources.lane..., f);
+        alignas(64) typename U::ActualT result[lanes];
+        Map<lanes>(result, lanes, false, f, sources.lane...);
         Commit(dst, result, mask, merging);
     }
     Taint joined;

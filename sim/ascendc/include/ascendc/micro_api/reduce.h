@@ -20,12 +20,21 @@ inline T Neutral(ReduceType type) {
     return type == ReduceType::SUM ? T{} : Extreme<T>(type == ReduceType::MIN);
 }
 
-// x[0] = sum of x[0 .. count), adjacent pairs first. Each level rounds to the type.
-template <typename T>
-REG_INLINE inline T SumTree(T* x, uint32_t count) {
-    for (uint32_t left = count / 2; left >= 1; left /= 2)
-        for (uint32_t i = 0; i < left; ++i) x[i] = Narrow<T>(Widen(x[2 * i]) + Widen(x[2 * i + 1]));
-    return x[0];
+// Sum of x[0 .. n), adjacent pairs first; n is a power of two. Each level rounds to the type.
+template <uint32_t n, typename T>
+REG_LOOP_PART inline T SumTree(const T* x) {
+    if constexpr (n == 1) {
+        return x[0];
+    } else {
+        alignas(64) T half[n / 2];
+        for (uint32_t i = 0; i < n / 2; ++i) half[i] = Narrow<T>(Widen(x[2 * i]) + Widen(x[2 * i + 1]));
+        return SumTree<n / 2>(half);
+    }
+}
+template <uint32_t n, typename T>
+REG_LOOP T SumOf(const T* x, uint32_t count) {
+    if constexpr (n == 1) return x[0];
+    else return count == n ? SumTree<n>(x) : SumOf<n / 2>(x, count);
 }
 // Index of the largest or smallest of x[0 .. count): the first on ties, the first NaN if there is one.
 template <ReduceType type, typename T>
@@ -48,20 +57,26 @@ inline void ReduceGroups(S& dst, const V& src, const MaskReg& mask, uint32_t per
     function.Spend(kSingleIssue);
     CheckUse<V::kMaskStep>(function, api, "src", src.taint, mask, where);
     alignas(64) T x[V::kLanes];
-    if (AllLanes<V::kMaskStep>(mask)) {
-        std::memcpy(x, src.lane, sizeof x);
+    const T neutral = Neutral<T>(type);
+    const int32_t prefix = PrefixLanes<V::kMaskStep>(mask);
+    uint32_t used = V::kLanes;   // lanes beyond are neutral
+    if (prefix >= 0) {
+        while (perGroup == V::kLanes && used > 1 && used / 2 >= uint32_t(prefix)) used /= 2;
+        std::memcpy(x, src.lane, used * sizeof(T));
+        for (uint32_t i = uint32_t(prefix); i < used; ++i) x[i] = neutral;
     } else {
-        const T neutral = Neutral<T>(type);
         for (uint32_t i = 0; i < V::kLanes; ++i) x[i] = mask.Bit(i * V::kMaskStep) ? src.lane[i] : neutral;
     }
+    if (perGroup > used) perGroup = used;
     using Result = typename S::ActualT;
     Result result[S::kLanes] = {};
-    const uint32_t groups = V::kLanes / perGroup;
+    const uint32_t groups = used / perGroup;
     for (uint32_t g = 0; g < groups; ++g) {
         T* lanes = x + g * perGroup;
         if constexpr (type == ReduceType::SUM) {
             if constexpr (std::is_same_v<Result, T>) {
-                result[g] = SumTree(lanes, perGroup);
+                result[g] = SumOf<V::kLanes>(lanes, perGroup);
+                if (used < V::kLanes) result[g] = Narrow<T>(Widen(result[g]) + Widen(T{}));   // -0 + 0 = 0
             } else {   // 8- and 16-bit integers sum into twice the width
                 Result sum = 0;
                 for (uint32_t i = 0; i < perGroup; ++i) sum = Result(sum + lanes[i]);

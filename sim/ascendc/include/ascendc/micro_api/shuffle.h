@@ -8,8 +8,21 @@ namespace AscendC::Reg {
 namespace detail {
 
 template <uint32_t lanes, typename T>
-REG_LOOP void Fill(T* dst, T value) {
-    for (uint32_t i = 0; i < lanes; ++i) dst[i] = value;
+REG_LOOP void Fill(T* dst, T value, uint32_t count, bool merging) {
+    FillPrefix<lanes>(dst, count, merging, [value](uint32_t) REG_INLINE { return value; });
+}
+// dst[i] = value under the mask.
+template <bool merging, typename S>
+REG_INLINE inline void FillUnderMask(S& dst, typename S::ActualT value, const MaskReg& mask, const Taint& taint) {
+    const int32_t prefix = PrefixLanes<S::kMaskStep>(mask);
+    if (__builtin_expect(prefix >= 0, 1)) {
+        Fill<S::kLanes>(dst.lane, value, uint32_t(prefix), merging);
+    } else {
+        alignas(64) typename S::ActualT result[S::kLanes];
+        Fill<S::kLanes>(result, value, S::kLanes, false);
+        Commit(dst, result, mask, merging);
+    }
+    SetTaint<S::kMaskStep>(dst.taint, taint, mask, merging);
 }
 
 // dst[i] = src[from(i)], 0 when from(i) is negative; lanes and taint.
@@ -58,7 +71,7 @@ template <typename T = DefaultType, typename S, typename U, typename = IfRegiste
 REG_INLINE inline void Duplicate(S& dst, U scalar, sim::Location where = sim::Location::Here()) {
     static_assert(detail::kNames<T, S>, "Duplicate: T is not the type of the register");
     sim::InVectorFunction("Duplicate", where).Spend(detail::kDualIssue);
-    detail::Fill<S::kLanes>(dst.lane, detail::ToElement<typename S::ActualT>(scalar));
+    detail::Fill<S::kLanes>(dst.lane, detail::ToElement<typename S::ActualT>(scalar), S::kLanes, false);
     dst.taint = sim::Taint{};
 }
 template <typename T = DefaultType, auto mode = MaskMergeMode::ZEROING, typename S, typename U, typename = IfRegisters<S>,
@@ -66,10 +79,7 @@ template <typename T = DefaultType, auto mode = MaskMergeMode::ZEROING, typename
 REG_INLINE inline void Duplicate(S& dst, U scalar, MaskReg& mask, sim::Location where = sim::Location::Here()) {
     static_assert(detail::kNames<T, S>, "Duplicate: T is not the type of the register");
     sim::InVectorFunction("Duplicate", where).Spend(detail::kDualIssue);
-    alignas(64) typename S::ActualT result[S::kLanes];
-    detail::Fill<S::kLanes>(result, detail::ToElement<typename S::ActualT>(scalar));
-    detail::Commit(dst, result, mask, detail::Merging<mode>());
-    detail::SetTaint<S::kMaskStep>(dst.taint, sim::Taint{}, mask, detail::Merging<mode>());
+    detail::FillUnderMask<detail::Merging<mode>()>(dst, detail::ToElement<typename S::ActualT>(scalar), mask, sim::Taint{});
 }
 // The first (or last) lane of src to all active lanes.
 template <typename T = DefaultType, HighLowPart part = HighLowPart::LOWEST, auto mode = MaskMergeMode::ZEROING, typename S,
@@ -78,14 +88,10 @@ REG_INLINE inline void Duplicate(S& dst, S& src, MaskReg& mask, sim::Location wh
     static_assert(detail::kNames<T, S>, "Duplicate: T is not the type of the registers");
     sim::InVectorFunction("Duplicate", where).Spend(detail::kDualIssue);
     constexpr uint32_t from = part == HighLowPart::LOWEST ? 0 : S::kLanes - 1;
-    constexpr bool merging = detail::Merging<mode>();
     sim::Taint taint;
     if (src.taint.Any())
         taint = detail::PermutedTaint<S::kMaskStep, S::kMaskStep>(src.taint, S::kLanes, [](uint32_t) { return int32_t(from); });
-    alignas(64) typename S::ActualT result[S::kLanes];
-    detail::Fill<S::kLanes>(result, src.lane[from]);
-    detail::Commit(dst, result, mask, merging);
-    detail::SetTaint<S::kMaskStep>(dst.taint, taint, mask, merging);
+    detail::FillUnderMask<detail::Merging<mode>()>(dst, src.lane[from], mask, taint);
 }
 
 // start, start + 1, ... or start, start - 1, ...

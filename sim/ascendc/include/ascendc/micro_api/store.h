@@ -13,20 +13,21 @@ REG_LOOP void LowParts(Element* dst, const Lane* lane) {
     for (uint32_t i = 0; i < lanes; ++i) dst[i] = Element(lane[i]);
 }
 
-// Lanes that are on, when they are the first ones and nothing else; otherwise -1.
-template <uint32_t step>
-inline int32_t PrefixLanes(const MaskReg& mask) {
-    uint32_t count = 0;
-    for (uint64_t word : mask.word) count += uint32_t(__builtin_popcountll(word & FirstBits(step)));
-    const MaskReg prefix = FirstLanes<step>(count);
-    for (int i = 0; i < 4; ++i)
-        if ((mask.word[i] & FirstBits(step)) != prefix.word[i]) return -1;
-    return int32_t(count);
-}
-
 // Bytes of UB that the lanes of register `r` go to.
 inline void ElementBits(const Spread& spread, const MaskReg& mask, uint32_t registers, uint64_t* bits) {
     const uint32_t lanes = spread.rule == Spread::First ? 1 : VECTOR_REG_WIDTH / spread.laneBytes;
+    if (spread.rule == Spread::Straight) {
+        const int32_t prefix = spread.laneBytes == 1   ? PrefixLanes<1>(mask)
+                               : spread.laneBytes == 2 ? PrefixLanes<2>(mask)
+                               : spread.laneBytes == 4 ? PrefixLanes<4>(mask)
+                                                       : PrefixLanes<8>(mask);
+        if (prefix >= 0) {
+            uint32_t left = uint32_t(prefix) * spread.elementBytes;
+            for (; left >= 64; left -= 64) *bits++ = ~0ull;
+            if (left != 0) *bits = (1ull << left) - 1;
+            return;
+        }
+    }
     for (uint32_t i = 0; i < lanes; ++i) {
         if (!mask.Bit(i * spread.laneBytes)) continue;
         for (uint32_t r = 0; r < registers; ++r) {
@@ -47,7 +48,7 @@ inline void PutLanes(uint8_t* out, const uint8_t* lanesOf, const MaskReg& mask, 
         std::memcpy(out, lane, sizeof(Element));
     } else {
         if constexpr (spread.rule == Spread::Straight) {
-            const int32_t prefix = AllLanes<spread.laneBytes>(mask) ? int32_t(lanes) : PrefixLanes<spread.laneBytes>(mask);
+            const int32_t prefix = PrefixLanes<spread.laneBytes>(mask);
             if (prefix >= 0) {
                 if constexpr (sizeof(Lane) == sizeof(Element)) {
                     std::memcpy(out, lane, uint32_t(prefix) * sizeof(Element));
