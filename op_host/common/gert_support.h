@@ -9,12 +9,19 @@
 #include "graph/types.h"
 #include "tiling/platform/platform_ascendc.h"
 #include "tiling_base.h"
+#if __has_include("toolchain/slog.h")
+#include "toolchain/slog.h"
+#endif
 
 namespace custom_ops {
 
-// The toolkit has no public logging header; what the op has to say goes to the error stream in one line.
+// The op's sentence goes to the host log, or to the error stream of a toolkit that does not ship its log header.
 inline ge::graphStatus Refuse(const std::string& message) {
+#if __has_include("toolchain/slog.h")
+    DlogRecord(OP, DLOG_ERROR, "%s", message.c_str());
+#else
     std::fprintf(stderr, "%s\n", message.c_str());
+#endif
     return ge::GRAPH_FAILED;
 }
 
