@@ -223,7 +223,10 @@ inline Operand& AddOperand(Instruction& instruction, const TensorRef& tensor, Ac
 
 inline void AddLanesOperand(Instruction& instruction, const TensorRef& tensor, Access access, const Lanes& lanes) {
     if (lanes.repeats == 0) return;
-    RegionList regions(AddOperand(instruction, tensor, access));
+    Operand& operand = AddOperand(instruction, tensor, access);
+    // The tensor has to start on a block; the first lane of a bit mask may lie inside one.
+    if (lanes.irregular && tensor.address % kBlockBytes == 0) operand.alignment = static_cast<uint16_t>(tensor.size);
+    RegionList regions(operand);
     const uint64_t start = tensor.address;
     if (lanes.contiguous) {
         regions.Add({start, lanes.Total() * tensor.size});
