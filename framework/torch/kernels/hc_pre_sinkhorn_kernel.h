@@ -110,44 +110,28 @@ struct WeightedSum {
     int n;
     int64_t hidden;
 
-    Float At(int64_t column) const {
+    // sum_i pre[i] * load(x[i]), float32 with ascending i
+    template <typename LoadStream>
+    Pair Sum(const LoadStream& load) const {
         const int streams = kStreams ? kStreams : n;
-        Float sum = pre[0] * Load(x + column);
-        for (int i = 1; i < streams; ++i) sum += pre[i] * Load(x + i * hidden + column);
+        const Pair first = load(x);
+        Pair sum = {pre[0] * first.a, pre[0] * first.b};
+        for (int i = 1; i < streams; ++i) {
+            const Pair value = load(x + i * hidden);
+            sum.a += pre[i] * value.a;
+            sum.b += pre[i] * value.b;
+        }
         return sum;
     }
 
-    // The last columns of the row, fewer than a vector.
-    void Tail(int64_t column) const {
-        const int streams = kStreams ? kStreams : n;
-        const int64_t count = hidden - column;
-        T part[kLanes] = {};
-        Float sum = {};
-        for (int i = 0; i < streams; ++i) {
-            std::memcpy(part, x + i * hidden + column, count * sizeof(T));
-            sum = i == 0 ? pre[0] * Load(part) : sum + pre[i] * Load(part);
-        }
-        Store(part, sum);
-        std::memcpy(y + column, part, count * sizeof(T));
-    }
-
+    template <bool kPastCache>
     void Row() const {
         int64_t column = 0;
-        for (; column + kLanes <= hidden; column += kLanes) Store(y + column, At(column));
-        if (column < hidden) Tail(column);
-    }
-
-    // As Row(), for a y that is aligned to whole vectors and not read again soon.
-    void RowPastCache() const {
-        constexpr int kPerStore = kVectorBytes / sizeof(T);
-        int64_t column = 0;
-        for (; column + kPerStore <= hidden; column += kPerStore) {
-            T staged[kPerStore];
-            for (int part = 0; part < kPerStore; part += kLanes) Store(staged + part, At(column + part));
-            StreamBytes(y + column, staged);
-        }
-        for (; column + kLanes <= hidden; column += kLanes) Store(y + column, At(column));
-        if (column < hidden) Tail(column);
+        for (; column + kPairElements <= hidden; column += kPairElements)
+            StorePair<kPastCache>(y + column, Sum([column](const T* row) { return LoadPair(row + column); }));
+        if (column == hidden) return;
+        const int64_t rest = hidden - column;
+        StorePart(y + column, Sum([column, rest](const T* row) { return LoadPart(row + column, rest); }), rest);
     }
 };
 
@@ -166,8 +150,8 @@ static void SinkhornRows(const SinkhornArgs& args, int64_t firstToken, int64_t l
             const int64_t row = token + lane;
             T* y = static_cast<T*>(args.y) + row * args.hidden;
             const WeightedSum<T, kStreams> sum{static_cast<const T*>(args.x) + row * n * args.hidden, y, pre, n, args.hidden};
-            if (args.bypassCache && reinterpret_cast<uintptr_t>(y) % kVectorBytes == 0) sum.RowPastCache();
-            else sum.Row();
+            if (args.bypassCache && reinterpret_cast<uintptr_t>(y) % kVectorBytes == 0) sum.template Row<true>();
+            else sum.template Row<false>();
         }
     }
     if (args.bypassCache) StreamFence();

@@ -42,30 +42,21 @@ static inline To BitCast(From from) {
     return to;
 }
 
-static inline Bits16 LoadBits(const void* from) {
-    Bits16 bits;
-    std::memcpy(&bits, from, sizeof(bits));
-    return bits;
+template <typename Vector>
+static inline Vector LoadVector(const void* from) {
+    Vector vector;
+    std::memcpy(&vector, from, sizeof(vector));
+    return vector;
 }
 
-static inline Float Load(const float* from) {
-    Float value;
-    std::memcpy(&value, from, sizeof(value));
-    return value;
-}
-
-static inline Float Load(const Bfloat16* from) {
-    return BitCast<Float>(__builtin_convertvector(LoadBits(from), Uint) << 16);
-}
-
-static inline Float Load(const Float16* from) {
+static inline Float FromFloat16(Bits16 half) {
 #if defined(__AVX512F__)
-    return _mm512_maskz_cvtph_ps(0xffff, BitCast<__m256i>(LoadBits(from)));
+    return _mm512_maskz_cvtph_ps(0xffff, BitCast<__m256i>(half));
 #elif defined(__F16C__)
-    return _mm256_cvtph_ps(BitCast<__m128i>(LoadBits(from)));
+    return _mm256_cvtph_ps(BitCast<__m128i>(half));
 #else
     // Exponent and mantissa moved to their float32 places are value * 2^-112, subnormals included; inf and NaN need all exponent bits.
-    const Uint bits = __builtin_convertvector(LoadBits(from), Uint);
+    const Uint bits = __builtin_convertvector(half, Uint);
     const Uint magnitude = (bits & 0x7fffu) << 13;
     const Float scaled = BitCast<Float>(magnitude) * 0x1p112f;
     const Uint special = BitCast<Uint>(magnitude >= 0x0f800000u) & 0x7f800000u;
@@ -73,13 +64,12 @@ static inline Float Load(const Float16* from) {
 #endif
 }
 
-// Round to nearest even; NaN becomes the quiet NaN of its sign.
-static inline Bits16 ToBfloat16(Float value) {
+// Round to nearest even, the bfloat16 in the upper half of every lane; NaN becomes quiet.
+static inline Uint ToBfloat16(Float value) {
     const Uint bits = BitCast<Uint>(value);
-    const Uint rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    const Uint quiet = ((bits >> 16) & 0x8000u) | 0x7fc0u;
     const Uint isNan = BitCast<Uint>(value != value);
-    return __builtin_convertvector((rounded & ~isNan) | (quiet & isNan), Bits16);
+    const Uint rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+    return (rounded & ~isNan) | ((bits | 0x00400000u) & isNan);
 }
 
 static inline Bits16 ToFloat16(Float value) {
@@ -103,26 +93,16 @@ static inline Bits16 ToFloat16(Float value) {
 #endif
 }
 
-static inline void Store(float* to, Float value) { std::memcpy(to, &value, sizeof(value)); }
-static inline void Store(Bfloat16* to, Float value) {
-    const Bits16 bits = ToBfloat16(value);
-    std::memcpy(to, &bits, sizeof(bits));
-}
-static inline void Store(Float16* to, Float value) {
-    const Bits16 bits = ToFloat16(value);
-    std::memcpy(to, &bits, sizeof(bits));
-}
-
-// One full vector past the caches; `to` is aligned to kVectorBytes.
-static inline void StreamBytes(void* to, const void* from) {
+// Past the caches; `to` is aligned to kVectorBytes.
+static inline void Stream(void* to, Uint vector) {
 #if defined(__AVX512F__)
-    _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_loadu_si512(from));
+    _mm512_stream_si512(static_cast<__m512i*>(to), BitCast<__m512i>(vector));
 #elif defined(__AVX__)
-    _mm256_stream_si256(static_cast<__m256i*>(to), _mm256_loadu_si256(static_cast<const __m256i*>(from)));
+    _mm256_stream_si256(static_cast<__m256i*>(to), BitCast<__m256i>(vector));
 #elif defined(__x86_64__)
-    _mm_stream_si128(static_cast<__m128i*>(to), _mm_loadu_si128(static_cast<const __m128i*>(from)));
+    _mm_stream_si128(static_cast<__m128i*>(to), BitCast<__m128i>(vector));
 #else
-    std::memcpy(to, from, kVectorBytes);
+    std::memcpy(to, &vector, sizeof(vector));
 #endif
 }
 
@@ -130,6 +110,56 @@ static inline void StreamFence() {
 #if defined(__x86_64__)
     _mm_sfence();
 #endif
+}
+
+template <bool kPastCache>
+static inline void StoreVector(void* to, Uint vector) {
+    if (kPastCache) Stream(to, vector);
+    else std::memcpy(to, &vector, sizeof(vector));
+}
+
+// 2 * kLanes consecutive elements as two vectors of float. Which element is in which lane is the element type's own business:
+// LoadPair and StorePair agree, and everything between them is element-wise.
+struct Pair { Float a, b; };
+constexpr int kPairElements = 2 * kLanes;
+
+static inline Pair LoadPair(const float* from) { return {LoadVector<Float>(from), LoadVector<Float>(from + kLanes)}; }
+static inline Pair LoadPair(const Float16* from) {
+    return {FromFloat16(LoadVector<Bits16>(from)), FromFloat16(LoadVector<Bits16>(from + kLanes))};
+}
+// Even elements in a, odd ones in b: one load and two instructions, no shuffle.
+static inline Pair LoadPair(const Bfloat16* from) {
+    const Uint both = LoadVector<Uint>(from);
+    return {BitCast<Float>(both << 16), BitCast<Float>(both & 0xffff0000u)};
+}
+
+template <bool kPastCache>
+static inline void StorePair(float* to, Pair pair) {
+    StoreVector<kPastCache>(to, BitCast<Uint>(pair.a));
+    StoreVector<kPastCache>(to + kLanes, BitCast<Uint>(pair.b));
+}
+template <bool kPastCache>
+static inline void StorePair(Float16* to, Pair pair) {
+    const Bits16 halves[2] = {ToFloat16(pair.a), ToFloat16(pair.b)};
+    StoreVector<kPastCache>(to, LoadVector<Uint>(halves));
+}
+template <bool kPastCache>
+static inline void StorePair(Bfloat16* to, Pair pair) {
+    StoreVector<kPastCache>(to, (ToBfloat16(pair.a) >> 16) | (ToBfloat16(pair.b) & 0xffff0000u));
+}
+
+// The last `count` < kPairElements elements of a row, followed by zeros.
+template <typename T>
+static inline Pair LoadPart(const T* from, int64_t count) {
+    T padded[kPairElements] = {};
+    std::memcpy(padded, from, count * sizeof(T));
+    return LoadPair(padded);
+}
+template <typename T>
+static inline void StorePart(T* to, Pair pair, int64_t count) {
+    T padded[kPairElements];
+    StorePair<false>(padded, pair);
+    std::memcpy(to, padded, count * sizeof(T));
 }
 
 // exp(v) = 2^n * exp(r), n = round(v / ln 2), |r| <= ln 2 / 2, exp(r) by its Taylor series to r^7: the first term left out is
