@@ -26,6 +26,6 @@
 #include "ascendc/vec_scalar.h"
 #include "ascendc/vec_select.h"
 #include "ascendc/vec_unary.h"
-#if __NPU_ARCH__ == 3510 && __has_include("ascendc/micro_api/micro_api.h")
+#if __NPU_ARCH__ == 3510
 #include "ascendc/micro_api/micro_api.h"
 #endif
