@@ -28,8 +28,8 @@ size_t ColumnCount(const std::string& op, const Records& records) {
             count = length;
             from = name;
         } else if (length != count) {
-            throw HostError(kInvalidParameter, Format("%s: every list of the OpDef needs the same length: %s has %zu entries, %s has %zu",
-                                               op.c_str(), from.c_str(), count, name.c_str(), length));
+            Refuse(kInvalidParameter, "%s: every list of the OpDef needs the same length: %s has %zu entries, %s has %zu",
+                   op.c_str(), from.c_str(), count, name.c_str(), length);
         }
     };
     for (const auto& record : records) {
@@ -56,8 +56,8 @@ void ApplyFollow(const std::string& op, const Records& records, Row& row) {
         if (record.follow.empty()) continue;
         const auto leader = std::find_if(records.begin(), records.end(), [&](const auto& r) { return r.name == record.follow; });
         if (leader == records.end())
-            throw HostError(kInvalidParameter, Format("%s: %s follows %s, which is no parameter of the op", op.c_str(),
-                                               record.name.c_str(), record.follow.c_str()));
+            Refuse(kInvalidParameter, "%s: %s follows %s, which is no parameter of the op", op.c_str(),
+                   record.name.c_str(), record.follow.c_str());
         const Cell& source = row[static_cast<size_t>(leader - records.begin())];
         if (record.followType == ops::FollowType::ALL || record.followType == ops::FollowType::DTYPE) row[i].dtype = source.dtype;
         if (record.followType == ops::FollowType::ALL || record.followType == ops::FollowType::FORMAT)
@@ -81,7 +81,7 @@ std::vector<Row> Expand(const std::string& op, const Records& records) {
         ApplyFollow(op, records, row);
         for (size_t i = 0; i < records.size(); ++i)
             if (row[i].dtype == ge::DT_UNDEFINED)
-                throw HostError(kInvalidParameter, Format("%s: %s has no DataType list", op.c_str(), records[i].name.c_str()));
+                Refuse(kInvalidParameter, "%s: %s has no DataType list", op.c_str(), records[i].name.c_str());
     }
     return rows;
 }
@@ -93,8 +93,8 @@ void Override(const std::string& op, const std::string& soc, const std::deque<op
         const auto begin = records.begin() + static_cast<long>(first), end = records.begin() + static_cast<long>(last);
         const auto found = std::find_if(begin, end, [&](const auto& r) { return r.name == replacement.Record().name; });
         if (found == end)
-            throw HostError(kInvalidParameter, Format("%s: the config of %s has a parameter %s that the op does not have", op.c_str(),
-                                               soc.c_str(), replacement.Record().name.c_str()));
+            Refuse(kInvalidParameter, "%s: the config of %s has a parameter %s that the op does not have", op.c_str(),
+                   soc.c_str(), replacement.Record().name.c_str());
         *found = replacement.Record();
     }
 }
@@ -152,7 +152,8 @@ void ResolveColumns(const ops::OpDef& definition, Op& op) {
             if (std::find(resolved.columns.begin(), resolved.columns.end(), index) == resolved.columns.end())
                 resolved.columns.push_back(index);
         }
-        const auto earlier = std::find_if(op.configs.begin(), op.configs.end(), [&](const auto& c) { return c.soc == resolved.soc; });
+        const auto earlier = std::find_if(op.configs.begin(), op.configs.end(),
+                                          [&](const SocConfig& c) { return c.soc == resolved.soc; });
         if (earlier == op.configs.end()) op.configs.push_back(std::move(resolved));
         else *earlier = std::move(resolved);
     }

@@ -57,7 +57,7 @@ void HostLibrary::Resolve() {
     for (const auto& definition : definitions) {
         const auto same = [&](const Op& op) { return op.type == definition.Type(); };
         if (std::any_of(ops_.begin(), ops_.end(), same))
-            throw HostError(kInvalidParameter, Format("%s is defined twice in %s", definition.Type().c_str(), path_.c_str()));
+            Refuse(kInvalidParameter, "%s is defined twice in %s", definition.Type().c_str(), path_.c_str());
         ops_.push_back(ResolveOp(definition));
     }
 }
@@ -68,8 +68,8 @@ const Op& HostLibrary::Find(const std::string& type) const {
         if (op.type == type) return op;
         known.push_back(op.type);
     }
-    throw HostError(kInvalidParameter, Format("op %s is not in %s, which has %s", type.c_str(), path_.c_str(),
-                                   known.empty() ? "no ops" : Join(known).c_str()));
+    Refuse(kInvalidParameter, "op %s is not in %s, which has %s", type.c_str(), path_.c_str(),
+           known.empty() ? "no ops" : Join(known).c_str());
 }
 
 std::shared_ptr<const HostLibrary> LoadHostLibrary(const std::string& path) {

@@ -15,7 +15,7 @@ namespace sim::host {
 FileIdentity IdentityOf(const std::string& path) {
     struct stat file;
     if (stat(path.c_str(), &file) != 0)
-        throw HostError(kInnerError, Format("%s: %s", path.c_str(), std::strerror(errno)));
+        Refuse(kInnerError, "%s: %s", path.c_str(), std::strerror(errno));
     return {file.st_dev, file.st_ino, file.st_mtim.tv_sec, file.st_mtim.tv_nsec, file.st_size};
 }
 
@@ -35,7 +35,7 @@ void* OpenLibrary(const std::string& path) {
     void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
         opened.erase(path);
-        throw HostError(kInnerError, Format("cannot load %s: %s", path.c_str(), dlerror()));
+        Refuse(kInnerError, "cannot load %s: %s", path.c_str(), dlerror());
     }
     return handle;
 }

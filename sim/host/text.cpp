@@ -85,15 +85,29 @@ const DtypeRow* FindDtype(ge::DataType dataType) {
 
 }  // namespace
 
-std::string Format(const char* format, ...) {
-    va_list arguments, again;
-    va_start(arguments, format);
+static std::string FormatList(const char* format, va_list arguments) {
+    va_list again;
     va_copy(again, arguments);
     std::string text(static_cast<size_t>(std::vsnprintf(nullptr, 0, format, arguments)), '\0');
-    va_end(arguments);
     std::vsnprintf(text.data(), text.size() + 1, format, again);
     va_end(again);
     return text;
+}
+
+std::string Format(const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    std::string text = FormatList(format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+void Refuse(int32_t status, const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const std::string text = FormatList(format, arguments);
+    va_end(arguments);
+    throw HostError(status, text);
 }
 
 std::string Join(const std::vector<std::string>& parts, const char* separator) {

@@ -32,5 +32,6 @@ struct HostError : std::runtime_error {
     HostError(int32_t code, const std::string& message) : std::runtime_error(message), status(code) {}
     int32_t status;
 };
+[[noreturn]] void Refuse(int32_t status, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 }  // namespace sim::host

@@ -8,7 +8,7 @@ namespace sim::opapi {
 
 using host::DtypeName;
 using host::Format;
-using host::HostError;
+using host::Refuse;
 using host::Join;
 using host::kInvalidParameter;
 using host::kNullPointer;
@@ -22,8 +22,10 @@ std::string ArgumentsText(const std::vector<Argument>& arguments) {
     std::vector<std::string> texts;
     for (const Argument& argument : arguments) {
         if (argument.tensors.empty()) texts.push_back(argument.parameter->name + " absent");
-        for (size_t i = 0; i < argument.tensors.size(); ++i)
-            texts.push_back(argument.Name(i) + " " + ShapeText(argument.tensors[i].shape) + " " + DtypeName(argument.tensors[i].dtype));
+        for (size_t i = 0; i < argument.tensors.size(); ++i) {
+            const aclTensor& tensor = argument.tensors[i];
+            texts.push_back(argument.Name(i) + " " + ShapeText(tensor.shape) + " " + DtypeName(tensor.dtype));
+        }
     }
     return Join(texts);
 }
@@ -33,20 +35,19 @@ namespace {
 void CheckMemory(const host::Op& op, const std::string& name, const aclTensor& tensor) {
     const char* type = op.type.c_str();
     if (tensor.ElementBytes() < 0)
-        throw HostError(kInvalidParameter, Format("%s: %s has dtype %s, which has no whole number of bytes and is not modelled",
-                                                  type, name.c_str(), DtypeName(tensor.dtype).c_str()));
+        Refuse(kInvalidParameter, "%s: %s has dtype %s, which has no whole number of bytes and is not modelled", type,
+               name.c_str(), DtypeName(tensor.dtype).c_str());
     if (tensor.Elements() == 0) return;
     if (tensor.data == nullptr)
-        throw HostError(kNullPointer, Format("%s: %s %s has no memory: its data pointer is null", type, name.c_str(),
-                                             ShapeText(tensor.shape).c_str()));
+        Refuse(kNullPointer, "%s: %s %s has no memory: its data pointer is null", type, name.c_str(),
+               ShapeText(tensor.shape).c_str());
     if (tensor.storageDims.empty()) return;
     int64_t storage = 1;
     for (const int64_t dim : tensor.storageDims) storage *= dim;
     if (tensor.offset < 0 || tensor.Reach() > storage)
-        throw HostError(kInvalidParameter,
-                        Format("%s: %s %s starts at element %lld and reaches element %lld of a storage of %lld", type, name.c_str(),
-                               ShapeText(tensor.shape).c_str(), static_cast<long long>(tensor.offset),
-                               static_cast<long long>(tensor.Reach() - 1), static_cast<long long>(storage)));
+        Refuse(kInvalidParameter, "%s: %s %s starts at element %lld and reaches element %lld of a storage of %lld", type,
+               name.c_str(), ShapeText(tensor.shape).c_str(), static_cast<long long>(tensor.offset),
+               static_cast<long long>(tensor.Reach() - 1), static_cast<long long>(storage));
 }
 
 }  // namespace
@@ -56,17 +57,19 @@ std::vector<Argument> CollectArguments(const host::Op& op, const char* role, con
     if (count < 0 || static_cast<size_t>(count) != parameters.size()) {
         std::vector<std::string> names;
         for (const auto& parameter : parameters) names.push_back(parameter.name);
-        throw HostError(kInvalidParameter, Format("%s has %zu %s (%s), got %d", op.type.c_str(), parameters.size(), role,
-                                                  Join(names).c_str(), count));
+        Refuse(kInvalidParameter, "%s has %zu %s (%s), got %d", op.type.c_str(), parameters.size(), role,
+               Join(names).c_str(), count);
     }
     std::vector<Argument> arguments;
     for (size_t i = 0; i < parameters.size(); ++i) {
         Argument argument{&parameters[i], {}};
         if (handles[i] == nullptr) {
             if (parameters[i].type == ops::REQUIRED)
-                throw HostError(kNullPointer, Format("%s: %s is required, got a null tensor", op.type.c_str(), parameters[i].name.c_str()));
+                Refuse(kNullPointer, "%s: %s is required, got a null tensor", op.type.c_str(),
+                       parameters[i].name.c_str());
         } else if (argument.IsDynamic()) {
-            for (const aclTensor* tensor : reinterpret_cast<const aclTensorList*>(handles[i])->tensors) argument.tensors.push_back(*tensor);
+            const auto& list = *reinterpret_cast<const aclTensorList*>(handles[i]);
+            for (const aclTensor* tensor : list.tensors) argument.tensors.push_back(*tensor);
         } else {
             argument.tensors.push_back(*handles[i]);
         }
@@ -116,32 +119,35 @@ void CheckAlone(const host::Op& op, const host::SocConfig& config, const Argumen
     }
     const std::string where = op.type + ": " + argument.parameter->name;
     if (!dtypeFits)
-        throw HostError(kInvalidParameter, Format("%s has dtype %s, supported on %s: %s", where.c_str(),
-                                                  DtypeName(argument.tensors.front().dtype).c_str(), config.soc.c_str(), Join(dtypes).c_str()));
+        Refuse(kInvalidParameter, "%s has dtype %s, supported on %s: %s", where.c_str(),
+               DtypeName(argument.tensors.front().dtype).c_str(), config.soc.c_str(), Join(dtypes).c_str());
     if (!formatFits)
-        throw HostError(kInvalidParameter, Format("%s has format %s, supported on %s: %s", where.c_str(),
-                                                  host::FormatSymbol(argument.tensors.front().format).c_str(), config.soc.c_str(),
-                                                  Join(formats).c_str()));
+        Refuse(kInvalidParameter, "%s has format %s, supported on %s: %s", where.c_str(),
+               host::FormatSymbol(argument.tensors.front().format).c_str(), config.soc.c_str(), Join(formats).c_str());
 }
 
 [[noreturn]] void FailTogether(const host::Op& op, const host::SocConfig& config, const std::vector<const Argument*>& arguments) {
     constexpr size_t kShown = 8;
     std::vector<std::string> given, supported;
+    std::vector<const Argument*> present;
     for (const Argument* argument : arguments)
-        if (!argument->tensors.empty()) given.push_back(argument->parameter->name + " " + DtypeName(argument->tensors.front().dtype));
+        if (!argument->tensors.empty()) present.push_back(argument);
+    for (const Argument* argument : present)
+        given.push_back(argument->parameter->name + " " + DtypeName(argument->tensors.front().dtype));
     for (const int column : config.columns) {
         std::vector<std::string> dtypes;
-        for (const Argument* argument : arguments)
-            if (!argument->tensors.empty())
-                dtypes.push_back(argument->parameter->name + " " + DtypeName(argument->parameter->dtypes[static_cast<size_t>(column)]));
+        for (const Argument* argument : present) {
+            const host::Parameter& parameter = *argument->parameter;
+            dtypes.push_back(parameter.name + " " + DtypeName(parameter.dtypes[static_cast<size_t>(column)]));
+        }
         const std::string text = "(" + Join(dtypes) + ")";
         if (std::find(supported.begin(), supported.end(), text) == supported.end()) supported.push_back(text);
     }
     const size_t more = supported.size() > kShown ? supported.size() - kShown : 0;
     if (more != 0) supported.resize(kShown);
-    throw HostError(kInvalidParameter,
-                    Format("%s: the dtypes (%s) are no supported combination on %s; those are %s%s", op.type.c_str(), Join(given).c_str(),
-                           config.soc.c_str(), Join(supported).c_str(), more == 0 ? "" : Format(" and %zu more", more).c_str()));
+    Refuse(kInvalidParameter, "%s: the dtypes (%s) are no supported combination on %s; those are %s%s", op.type.c_str(),
+           Join(given).c_str(), config.soc.c_str(), Join(supported).c_str(),
+           more == 0 ? "" : Format(" and %zu more", more).c_str());
 }
 
 }  // namespace
@@ -152,9 +158,10 @@ int SelectColumn(const host::Op& op, const host::SocConfig& config, const std::v
     for (const Argument& argument : inputs) arguments.push_back(&argument);
     for (const Argument& argument : outputs) arguments.push_back(&argument);
     for (const FormatMatch match : {FormatMatch::Exact, FormatMatch::Plain})
-        for (const int column : config.columns)
-            if (std::all_of(arguments.begin(), arguments.end(), [&](const Argument* a) { return Fits(*a, column, match, true, true); }))
-                return column;
+        for (const int column : config.columns) {
+            const auto fits = [&](const Argument* argument) { return Fits(*argument, column, match, true, true); };
+            if (std::all_of(arguments.begin(), arguments.end(), fits)) return column;
+        }
     for (const Argument* argument : arguments) CheckAlone(op, config, *argument);
     FailTogether(op, config, arguments);
 }
@@ -210,8 +217,8 @@ gert::RuntimeAttrs ReadAttributes(const host::Op& op, const SimAttribute* attrib
     if (count < 0 || static_cast<size_t>(count) != op.attributes.size()) {
         std::vector<std::string> names;
         for (const auto& attribute : op.attributes) names.push_back(attribute.name);
-        throw HostError(kInvalidParameter, Format("%s has %zu attributes (%s), got %d", op.type.c_str(), op.attributes.size(),
-                                                  Join(names).c_str(), count));
+        Refuse(kInvalidParameter, "%s has %zu attributes (%s), got %d", op.type.c_str(), op.attributes.size(),
+               Join(names).c_str(), count);
     }
     gert::RuntimeAttrs values;
     for (size_t i = 0; i < op.attributes.size(); ++i) {
@@ -219,15 +226,15 @@ gert::RuntimeAttrs ReadAttributes(const host::Op& op, const SimAttribute* attrib
         const SimAttribute& given = attributes[i];
         if (given.value == nullptr) {
             if (!attribute.hasDefault || attribute.type == "ListListInt")
-                throw HostError(kNullPointer, Format("%s: attribute %s (%s) has no default, got null", op.type.c_str(),
-                                                     attribute.name.c_str(), attribute.type.c_str()));
+                Refuse(kNullPointer, "%s: attribute %s (%s) has no default, got null", op.type.c_str(),
+                       attribute.name.c_str(), attribute.type.c_str());
             AppendDefault(attribute, values);
             continue;
         }
         const bool known = given.kind >= 0 && given.kind < static_cast<int32_t>(sizeof kKinds / sizeof *kKinds);
         if (!known || attribute.type != kKinds[given.kind])
-            throw HostError(kInvalidParameter, Format("%s: attribute %s is %s, got %s", op.type.c_str(), attribute.name.c_str(),
-                                                      attribute.type.c_str(), known ? kKinds[given.kind] : "an unknown kind"));
+            Refuse(kInvalidParameter, "%s: attribute %s is %s, got %s", op.type.c_str(), attribute.name.c_str(),
+                   attribute.type.c_str(), known ? kKinds[given.kind] : "an unknown kind");
         AppendGiven(given, values);
     }
     return values;

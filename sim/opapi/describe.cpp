@@ -52,7 +52,8 @@ void WriteFloat(JsonWriter& json, float value) {
 }
 
 void Write(JsonWriter& json, const ops::AttributeRecord& attribute) {
-    json.BeginObject().Field("name", attribute.name).Field("type", attribute.type).Field("required", attribute.required).Key("default");
+    json.BeginObject().Field("name", attribute.name).Field("type", attribute.type);
+    json.Field("required", attribute.required).Key("default");
     const std::string& type = attribute.type;
     if (!attribute.hasDefault) json.Null();
     else if (type == "Bool") json.Value(attribute.boolean);
@@ -72,7 +73,8 @@ void Write(JsonWriter& json, const ops::AttributeRecord& attribute) {
 void WriteFields(JsonWriter& json, const optiling::TilingDef& layout) {
     json.Field("bytes", layout.GetDataSize()).Key("fields").BeginArray();
     for (const optiling::FieldInfo& field : layout.GetFieldInfo()) {
-        json.BeginObject().Field("name", field.name).Field("type", field.type).Field("count", field.count).Field("offset", field.offset);
+        json.BeginObject().Field("name", field.name).Field("type", field.type);
+        json.Field("count", field.count).Field("offset", field.offset);
         if (field.isStruct) WriteFields(json, layout.Nested(field));
         json.EndObject();
     }
@@ -93,7 +95,8 @@ void Write(JsonWriter& json, const host::Op& op) {
         WriteList(json, config.columns);
         json.EndObject();
     }
-    json.EndArray().Field("hasInferShape", op.impl.inferShape != nullptr).Field("hasInferDataType", op.impl.inferDataType != nullptr);
+    json.EndArray().Field("hasInferShape", op.impl.inferShape != nullptr);
+    json.Field("hasInferDataType", op.impl.inferDataType != nullptr);
     json.Field("hasTiling", op.impl.tiling != nullptr).Key("tilingClasses").BeginArray();
     for (const host::TilingClass& tiling : op.tilingClasses) {
         json.BeginObject().Key("key");
@@ -109,18 +112,20 @@ void Write(JsonWriter& json, const host::Op& op) {
 void Write(JsonWriter& json, const SocSpec& soc) {
     json.BeginObject().Field("name", soc.name).Field("family", soc.family).Field("npuArch", soc.npuArch);
     json.Field("cubeCores", soc.cubeCores).Field("vectorCores", soc.vectorCores).Field("clockHz", soc.clockHz);
-    json.Field("ubBytes", soc.ubBytes).Field("l1Bytes", soc.l1Bytes).Field("l0aBytes", soc.l0aBytes).Field("l0bBytes", soc.l0bBytes);
+    json.Field("ubBytes", soc.ubBytes).Field("l1Bytes", soc.l1Bytes);
+    json.Field("l0aBytes", soc.l0aBytes).Field("l0bBytes", soc.l0bBytes);
     json.Field("l0cBytes", soc.l0cBytes).Field("btBytes", soc.btBytes).Field("fbBytes", soc.fbBytes);
     json.Field("l2Bytes", soc.l2Bytes).Field("hbmBytes", soc.hbmBytes).Field("hbmBytesPerSecond", soc.hbmBytesPerSecond);
     json.Field("gmReadBytesPerCycle", soc.gmReadBytesPerCycle).Field("gmWriteBytesPerCycle", soc.gmWriteBytesPerCycle);
     json.Field("gmLatencyCycles", soc.gmLatencyCycles).Field("ubCopyBytesPerCycle", soc.ubCopyBytesPerCycle);
     json.Field("launchSeconds", soc.launchSeconds).Field("issueCycles", soc.issueCycles);
-    json.Field("vectorStartCycles", soc.vectorStartCycles).Field("syncCycles", soc.syncCycles).Field("syncAllCycles", soc.syncAllCycles);
+    json.Field("vectorStartCycles", soc.vectorStartCycles);
+    json.Field("syncCycles", soc.syncCycles).Field("syncAllCycles", soc.syncAllCycles);
     json.Field("scalarCycles", soc.scalarCycles).Field("vectorSimple", soc.vectorSimple).Field("vectorExp", soc.vectorExp);
     json.Field("vectorMulAdd", soc.vectorMulAdd).Field("vectorCast", soc.vectorCast).Field("vectorCast64", soc.vectorCast64);
     json.Field("vectorWholeReduce", soc.vectorWholeReduce).Field("vectorBlockReduce16", soc.vectorBlockReduce16);
-    json.Field("vectorGather", soc.vectorGather).Field("vectorGatherBlock", soc.vectorGatherBlock).Field("vectorSort", soc.vectorSort);
-    json.Field("vectorPipeOrdered", soc.vectorPipeOrdered).EndObject();
+    json.Field("vectorGather", soc.vectorGather).Field("vectorGatherBlock", soc.vectorGatherBlock);
+    json.Field("vectorSort", soc.vectorSort).Field("vectorPipeOrdered", soc.vectorPipeOrdered).EndObject();
 }
 
 }  // namespace
@@ -128,7 +133,7 @@ void Write(JsonWriter& json, const SocSpec& soc) {
 
 char* SimDescribeHostLibrary(const char* path) {
     return sim::opapi::Guard<char*>(nullptr, [&] {
-        if (path == nullptr) throw sim::host::HostError(sim::host::kNullPointer, "SimDescribeHostLibrary: path is null");
+        if (path == nullptr) sim::host::Refuse(sim::host::kNullPointer, "SimDescribeHostLibrary: path is null");
         sim::JsonWriter json;
         json.BeginArray();
         for (const sim::host::Op& op : sim::host::LoadHostLibrary(path)->Ops()) sim::opapi::Write(json, op);

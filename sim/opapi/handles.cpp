@@ -6,10 +6,9 @@
 
 #include "sim/opapi/session.h"
 
-using sim::host::Format;
-using sim::host::HostError;
 using sim::host::kInvalidParameter;
 using sim::host::kNullPointer;
+using sim::host::Refuse;
 using sim::opapi::Guard;
 using sim::opapi::GuardStatus;
 
@@ -73,14 +72,14 @@ namespace {
 
 gert::Shape CheckedShape(const int64_t* dims, uint64_t count) {
     if (count > gert::Shape::kMaxDimNum)
-        throw HostError(kInvalidParameter, Format("aclCreateTensor: %llu dimensions, at most %zu are possible",
-                                                  static_cast<unsigned long long>(count), gert::Shape::kMaxDimNum));
-    if (dims == nullptr && count != 0) throw HostError(kNullPointer, "aclCreateTensor: viewDims is null");
+        Refuse(kInvalidParameter, "aclCreateTensor: %llu dimensions, at most %zu are possible",
+               static_cast<unsigned long long>(count), gert::Shape::kMaxDimNum);
+    if (dims == nullptr && count != 0) Refuse(kNullPointer, "aclCreateTensor: viewDims is null");
     gert::Shape shape;
     for (uint64_t i = 0; i < count; ++i) {
         if (dims[i] < 0)
-            throw HostError(kInvalidParameter, Format("aclCreateTensor: dimension %llu is %lld, it must not be negative",
-                                                      static_cast<unsigned long long>(i), static_cast<long long>(dims[i])));
+            Refuse(kInvalidParameter, "aclCreateTensor: dimension %llu is %lld, it must not be negative",
+                   static_cast<unsigned long long>(i), static_cast<long long>(dims[i]));
         shape.AppendDim(dims[i]);
     }
     return shape;
@@ -94,7 +93,7 @@ aclnnStatus Destroy(const Handle* handle) {
 
 template <typename Handle>
 const Handle& Checked(const Handle* handle, const char* function) {
-    if (handle == nullptr) throw HostError(kNullPointer, Format("%s: the handle is null", function));
+    if (handle == nullptr) Refuse(kNullPointer, "%s: the handle is null", function);
     return *handle;
 }
 
@@ -130,7 +129,8 @@ aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, aclDat
 aclScalar* aclCreateScalar(void* value, aclDataType dataType) {
     return Guard<aclScalar*>(nullptr, [&] {
         const size_t bytes = aclDataTypeSize(dataType);
-        if (value == nullptr || bytes == 0) throw HostError(kInvalidParameter, "aclCreateScalar: no value, or a dtype without size");
+        if (value == nullptr || bytes == 0) Refuse(kInvalidParameter,
+                                                   "aclCreateScalar: no value, or a dtype without size");
         const uint8_t* first = static_cast<const uint8_t*>(value);
         return new aclScalar{static_cast<ge::DataType>(dataType), {first, first + bytes}};
     });

@@ -18,7 +18,8 @@ KernelInvoke LoadKernel(const std::string& path) {
     if (invoke == nullptr) {
         void* symbol = dlsym(host::OpenLibrary(path), "custom_ops_kernel_invoke");
         if (symbol == nullptr)
-            throw host::HostError(host::kNoKernel, host::Format("%s exports no custom_ops_kernel_invoke: it is not a compiled kernel", path.c_str()));
+            host::Refuse(host::kNoKernel, "%s exports no custom_ops_kernel_invoke: it is not a compiled kernel",
+                         path.c_str());
         invoke = reinterpret_cast<KernelInvoke>(symbol);
     }
     return invoke;

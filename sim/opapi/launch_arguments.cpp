@@ -37,8 +37,8 @@ void Initialise(const host::Parameter& parameter, ge::DataType dtype, void* memo
         case ge::DT_INT32: case ge::DT_UINT32: return FillAs<uint32_t>(memory, elements, value);
         case ge::DT_INT64: case ge::DT_UINT64: return FillAs<uint64_t>(memory, elements, value);
         default:
-            throw host::HostError(host::kInvalidParameter, host::Format("InitValue of output %s is not modelled for %s",
-                                                                        parameter.name.c_str(), host::DtypeName(dtype).c_str()));
+            host::Refuse(host::kInvalidParameter, "InitValue of output %s is not modelled for %s", parameter.name.c_str(),
+                         host::DtypeName(dtype).c_str());
     }
 }
 

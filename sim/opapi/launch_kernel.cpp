@@ -15,11 +15,11 @@ constexpr int32_t kByValue = 5, kWorkspace = 3, kTiling = 4;
 int SimLaunchKernel(const char* library, const char* op, uint32_t blockDim, uint64_t tilingKey, const SimArgument* arguments,
                     int32_t count) {
     using sim::host::Format;
-    using sim::host::HostError;
+    using sim::host::Refuse;
     return sim::opapi::GuardStatus([&] {
         if (library == nullptr || op == nullptr || (arguments == nullptr && count > 0))
-            throw HostError(sim::host::kNullPointer, "SimLaunchKernel: library, op and arguments must not be null");
-        if (blockDim == 0) throw HostError(sim::host::kInvalidParameter, Format("%s: blockDim is 0, it must be at least 1", op));
+            Refuse(sim::host::kNullPointer, "SimLaunchKernel: library, op and arguments must not be null");
+        if (blockDim == 0) Refuse(sim::host::kInvalidParameter, "%s: blockDim is 0, it must be at least 1", op);
         sim::LaunchRequest request;
         request.op = op;
         request.invoke = sim::opapi::LoadKernel(library);
@@ -32,7 +32,8 @@ int SimLaunchKernel(const char* library, const char* op, uint32_t blockDim, uint
         for (int32_t i = 0; i < count; ++i) {
             const SimArgument& argument = arguments[i];
             if (argument.kind < 0 || argument.kind > kByValue)
-                throw HostError(sim::host::kInvalidParameter, Format("%s: argument %d has kind %d, kinds are 0 to 5", op, i, argument.kind));
+                Refuse(sim::host::kInvalidParameter, "%s: argument %d has kind %d, kinds are 0 to 5", op, i,
+                       argument.kind);
             request.argv.push_back(argument.data);
             if (argument.kind == kByValue) continue;
             const std::string name = argument.name != nullptr ? argument.name : Format("arg%d", i);

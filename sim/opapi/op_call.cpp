@@ -14,6 +14,7 @@ namespace sim::opapi {
 using host::DtypeName;
 using host::Format;
 using host::HostError;
+using host::Refuse;
 using host::Join;
 using host::kInferShapeFailed;
 using host::kInvalidParameter;
@@ -28,7 +29,7 @@ constexpr const char* kHostLibrary = "/op_host/libcust_opmaster.so";
 std::string PackageRoot(const char* path) {
     static std::mutex mutex;
     static std::map<std::string, std::string> roots;
-    if (path == nullptr || *path == '\0') throw HostError(host::kInnerError, "the path of the op package is empty");
+    if (path == nullptr || *path == '\0') Refuse(host::kInnerError, "the path of the op package is empty");
     const std::lock_guard<std::mutex> lock(mutex);
     std::string& root = roots[path];
     for (std::string directory = path; root.empty();) {
@@ -38,7 +39,8 @@ std::string PackageRoot(const char* path) {
         }
         const size_t slash = directory.rfind('/');
         if (slash == std::string::npos || directory.size() == 1)
-            throw HostError(host::kInnerError, Format("%s is not inside an op package: no directory above it has op_host/libcust_opmaster.so", path));
+            Refuse(host::kInnerError,
+                   "%s is not inside an op package: no directory above it has op_host/libcust_opmaster.so", path);
         directory.resize(slash);
     }
     return root;
@@ -63,16 +65,16 @@ OpOfPackage::OpOfPackage(const char* package, const char* opType)
     if (config == nullptr) {
         std::vector<std::string> socs;
         for (const auto& known : op->configs) socs.push_back(known.soc);
-        throw HostError(kInvalidParameter, Format("%s is not defined for %s, its OpDef has %s", opType, soc->family,
-                                                  socs.empty() ? "no SoC" : Join(socs).c_str()));
+        Refuse(kInvalidParameter, "%s is not defined for %s, its OpDef has %s", opType, soc->family,
+               socs.empty() ? "no SoC" : Join(socs).c_str());
     }
 }
 
 std::string OpOfPackage::Kernel(int column) const {
     const std::string path = Format("%s/kernel/%s/%s_%d.so", root.c_str(), Architecture(*soc), config->file.c_str(), column);
     if (access(path.c_str(), R_OK) != 0)
-        throw HostError(host::kNoKernel, Format("%s: the package %s was not built for dtype column %d on %s: %s is missing",
-                                                op->type.c_str(), root.c_str(), column, soc->family, path.c_str()));
+        Refuse(host::kNoKernel, "%s: the package %s was not built for dtype column %d on %s: %s is missing",
+               op->type.c_str(), root.c_str(), column, soc->family, path.c_str());
     return path;
 }
 
@@ -159,13 +161,13 @@ void OpCall::CheckOutputs(const std::vector<Argument>& outputs) {
             const gert::Shape& shape = node.outputs[index].GetOriginShape();
             const ge::DataType dtype = node.outputs[index].GetDataType();
             if (shapes && !Agrees(shape, given.shape))
-                throw HostError(kInvalidParameter,
-                                Format("%s: output %s is %s, expected %s for %s", op.type.c_str(), output.Name(i).c_str(),
-                                       ShapeText(given.shape).c_str(), ShapeText(shape).c_str(), ArgumentsText(inputs).c_str()));
+                Refuse(kInvalidParameter, "%s: output %s is %s, expected %s for %s", op.type.c_str(),
+                       output.Name(i).c_str(), ShapeText(given.shape).c_str(), ShapeText(shape).c_str(),
+                       ArgumentsText(inputs).c_str());
             if (dtypes && dtype != ge::DT_UNDEFINED && dtype != given.dtype)
-                throw HostError(kInvalidParameter,
-                                Format("%s: output %s has dtype %s, expected %s for %s", op.type.c_str(), output.Name(i).c_str(),
-                                       DtypeName(given.dtype).c_str(), DtypeName(dtype).c_str(), ArgumentsText(inputs).c_str()));
+                Refuse(kInvalidParameter, "%s: output %s has dtype %s, expected %s for %s", op.type.c_str(),
+                       output.Name(i).c_str(), DtypeName(given.dtype).c_str(), DtypeName(dtype).c_str(),
+                       ArgumentsText(inputs).c_str());
         }
     node.outputs.clear();
     node.outputInstances.clear();
@@ -174,7 +176,7 @@ void OpCall::CheckOutputs(const std::vector<Argument>& outputs) {
 
 void OpCall::Tile() {
     const host::OpImplRecord& impl = op.impl;
-    if (impl.tiling == nullptr) throw HostError(kTilingFailed, Format("%s has no tiling function", op.type.c_str()));
+    if (impl.tiling == nullptr) Refuse(kTilingFailed, "%s has no tiling function", op.type.c_str());
     using Destroy = void (*)(void*);
     std::unique_ptr<void, Destroy> compileInfo(impl.createCompileInfo != nullptr ? impl.createCompileInfo() : nullptr,
                                                impl.destroyCompileInfo != nullptr ? impl.destroyCompileInfo : +[](void*) {});
@@ -194,10 +196,11 @@ void OpCall::Tile() {
     node.compileInfo = nullptr;
     if (status != ge::GRAPH_SUCCESS) throw HostError(kTilingFailed, Refusal(op, "tiling on " + soc, inputs));
     if (tiling.blockDim == 0)
-        throw HostError(kTilingFailed, Format("%s: tiling set no block dim (SetBlockDim) for %s", op.type.c_str(), ArgumentsText(inputs).c_str()));
+        Refuse(kTilingFailed, "%s: tiling set no block dim (SetBlockDim) for %s", op.type.c_str(),
+               ArgumentsText(inputs).c_str());
     if (tiling.data.GetDataSize() > tiling.data.GetCapacity())
-        throw HostError(kTilingFailed, Format("%s: tiling data of %zu bytes in a buffer of %zu", op.type.c_str(),
-                                              tiling.data.GetDataSize(), tiling.data.GetCapacity()));
+        Refuse(kTilingFailed, "%s: tiling data of %zu bytes in a buffer of %zu", op.type.c_str(),
+               tiling.data.GetDataSize(), tiling.data.GetCapacity());
 }
 
 }  // namespace sim::opapi

@@ -13,8 +13,7 @@
 namespace sim::opapi {
 namespace {
 
-using host::Format;
-using host::HostError;
+using host::Refuse;
 
 bool AllEmpty(const std::vector<Argument>& outputs) {
     for (const Argument& output : outputs)
@@ -29,8 +28,8 @@ void CheckInPlace(const host::Op& op, const std::vector<Argument>& inputs, const
         if (output.parameter->inPlace < 0 || output.tensors.empty()) continue;
         const Argument& input = inputs[static_cast<size_t>(output.parameter->inPlace)];
         if (input.tensors.empty() || input.tensors.front().First() != output.tensors.front().First())
-            throw HostError(host::kInvalidParameter, Format("%s: %s is written in place, input and output must be the same tensor",
-                                                            op.type.c_str(), output.parameter->name.c_str()));
+            Refuse(host::kInvalidParameter, "%s: %s is written in place, input and output must be the same tensor",
+                   op.type.c_str(), output.parameter->name.c_str());
     }
 }
 
@@ -66,10 +65,9 @@ void Run(void* workspace, uint64_t workspaceBytes, aclOpExecutor& executor) {
     if (!executor.launches) return;
     const uint64_t needed = executor.workspaceBytes;
     if (needed != 0 && (workspace == nullptr || workspaceBytes < needed))
-        throw HostError(host::kInvalidParameter, Format("%s: the workspace has %llu bytes%s, GetWorkspaceSize asked for %llu",
-                                                        executor.op.c_str(), static_cast<unsigned long long>(workspaceBytes),
-                                                        workspace == nullptr ? " at a null pointer" : "",
-                                                        static_cast<unsigned long long>(needed)));
+        Refuse(host::kInvalidParameter, "%s: the workspace has %llu bytes%s, GetWorkspaceSize asked for %llu",
+               executor.op.c_str(), static_cast<unsigned long long>(workspaceBytes),
+               workspace == nullptr ? " at a null pointer" : "", static_cast<unsigned long long>(needed));
     LaunchRequest request;
     request.op = executor.op;
     request.soc = executor.soc;
@@ -82,7 +80,8 @@ void Run(void* workspace, uint64_t workspaceBytes, aclOpExecutor& executor) {
     for (const Argument& output : executor.outputs) arguments.AddOutput(output);
     arguments.AddBuffer("workspace", needed == 0 ? nullptr : workspace, needed, GmRole::Workspace);
     // GetUserWorkspace: behind the system's part, whether or not the op asked for more than that.
-    if (needed >= host::kSystemWorkspaceBytes) request.userWorkspace = static_cast<uint8_t*>(workspace) + host::kSystemWorkspaceBytes;
+    if (needed >= host::kSystemWorkspaceBytes)
+        request.userWorkspace = static_cast<uint8_t*>(workspace) + host::kSystemWorkspaceBytes;
     std::vector<uint64_t> tiling((executor.tilingData.size() + 7) / 8 + 1);  // aligned for any field
     std::copy(executor.tilingData.begin(), executor.tilingData.end(), reinterpret_cast<uint8_t*>(tiling.data()));
     arguments.AddBuffer("tiling", tiling.data(), executor.tilingData.size(), GmRole::Tiling);
@@ -98,15 +97,15 @@ void Run(void* workspace, uint64_t workspaceBytes, aclOpExecutor& executor) {
 }  // namespace sim::opapi
 
 using namespace sim::opapi;
-using sim::host::HostError;
 using sim::host::kNullPointer;
+using sim::host::Refuse;
 
 int SimOpPrepare(const char* package, const char* opType, const aclTensor* const* inputs, int32_t inputCount,
                  const SimAttribute* attributes, int32_t attributeCount, const aclTensor* const* outputs, int32_t outputCount,
                  uint64_t* workspaceBytes, aclOpExecutor** executor) {
     return GuardStatus([&] {
         if (workspaceBytes == nullptr || executor == nullptr)
-            throw HostError(kNullPointer, sim::host::Format("%s: workspaceSize and executor must not be null", opType));
+            Refuse(kNullPointer, "%s: workspaceSize and executor must not be null", opType);
         const OpOfPackage target(package, opType);
         const sim::host::Op& op = *target.op;
         auto prepared = Prepare(target, CollectArguments(op, "inputs", op.inputs, inputs, inputCount),
@@ -119,7 +118,7 @@ int SimOpPrepare(const char* package, const char* opType, const aclTensor* const
 
 int SimOpRun(void* workspace, uint64_t workspaceBytes, aclOpExecutor* executor, void*) {
     return GuardStatus([&] {
-        if (executor == nullptr) throw HostError(kNullPointer, "the executor is null: GetWorkspaceSize failed or was not called");
+        if (executor == nullptr) Refuse(kNullPointer, "the executor is null: GetWorkspaceSize failed or was not called");
         const std::unique_ptr<aclOpExecutor> once(executor->repeatable ? nullptr : executor);
         Run(workspace, workspaceBytes, *executor);
     });
@@ -133,17 +132,20 @@ char* SimInferShapes(const char* package, const char* opType, const aclTensor* c
         std::vector<Argument> arguments = CollectArguments(op, "inputs", op.inputs, inputs, inputCount);
         const int column = SelectColumn(op, *target.config, arguments, {});
         OpCall call(target, std::move(arguments), ReadAttributes(op, attributes, attributeCount));
-        for (const auto& output : op.outputs)
-            call.node.outputs.emplace_back(gert::StorageShape(), gert::StorageFormat(), output.dtypes[static_cast<size_t>(column)]);
+        for (const auto& output : op.outputs) {
+            const ge::DataType dtype = output.dtypes[static_cast<size_t>(column)];
+            call.node.outputs.emplace_back(gert::StorageShape(), gert::StorageFormat(), dtype);
+        }
         if (!call.InferShapes())
-            throw HostError(sim::host::kInferShapeFailed, sim::host::Format("%s has no shape inference: pass the outputs", opType));
+            Refuse(sim::host::kInferShapeFailed, "%s has no shape inference: pass the outputs", opType);
         call.InferDataTypes();
         sim::JsonWriter json;
         json.BeginArray();
         for (size_t i = 0; i < op.outputs.size(); ++i) {
             const gert::Tensor& tensor = call.node.outputs[i];
+            const gert::Shape& shape = tensor.GetOriginShape();
             json.BeginObject().Field("name", op.outputs[i].name).Key("shape").BeginArray();
-            for (size_t axis = 0; axis < tensor.GetOriginShape().GetDimNum(); ++axis) json.Value(tensor.GetOriginShape().GetDim(axis));
+            for (size_t axis = 0; axis < shape.GetDimNum(); ++axis) json.Value(shape.GetDim(axis));
             json.EndArray().Field("dtype", sim::host::DtypeSymbol(tensor.GetDataType())).EndObject();
         }
         return Hand(json.EndArray().Take());
@@ -156,7 +158,7 @@ aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
 }
 aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
     return GuardStatus([&] {
-        if (executor == nullptr) throw HostError(kNullPointer, "aclSetAclOpExecutorRepeatable: the executor is null");
+        if (executor == nullptr) Refuse(kNullPointer, "aclSetAclOpExecutorRepeatable: the executor is null");
         executor->repeatable = true;
     });
 }

@@ -27,7 +27,7 @@ std::string WithTiling(const FinishedLaunch& launch) {
 
 std::string FindingsText(const LaunchReport& report) {
     std::string text = report.Describe(report.findings.front());
-    if (report.findings.size() > 1) text += host::Format("\nand %zu more findings", report.findings.size() - 1);
+    if (report.findings.size() > 1) text += host::Format("\nand %zu more", report.findings.size() - 1);
     return text;
 }
 
@@ -72,7 +72,7 @@ const char* aclGetRecentErrMsg() {
 
 int SimSetOptions(const SimOptions* options) {
     return sim::opapi::GuardStatus([&] {
-        if (options == nullptr) throw sim::host::HostError(sim::host::kNullPointer, "SimSetOptions: options is null");
+        if (options == nullptr) sim::host::Refuse(sim::host::kNullPointer, "SimSetOptions: options is null");
         if (options->soc != nullptr) {
             const sim::SocSpec* soc = sim::FindSoc(options->soc);
             if (soc == nullptr) {
@@ -80,9 +80,9 @@ int SimSetOptions(const SimOptions* options) {
                 const sim::SocSpec* table = sim::SocTable(&count);
                 std::vector<std::string> names;
                 for (int i = 0; i < count; ++i) names.push_back(table[i].name);
-                throw sim::host::HostError(sim::host::kInvalidParameter,
-                                           sim::host::Format("soc '%s' is not known; known are ascend910b, ascend910_93, ascend950, %s",
-                                                             options->soc, sim::host::Join(names).c_str()));
+                sim::host::Refuse(sim::host::kInvalidParameter,
+                                  "soc '%s' is not known; known are ascend910b, ascend910_93, ascend950, %s",
+                                  options->soc, sim::host::Join(names).c_str());
             }
             sim::host::SetCurrentSoc(*soc);
         }

@@ -27,7 +27,8 @@ struct Session {
 };
 Session& ThisSession();
 
-// Launches, on the SoC of this thread unless the request names one, and keeps the report. HostError when there are findings and the session raises.
+// Launches, on the SoC of this thread unless the request names one, and keeps the report. HostError when there are findings
+// and the session raises.
 void RunAndReport(LaunchRequest request, const std::vector<uint8_t>& tilingData, uint64_t workspaceBytes);
 
 // Calls `body`; an exception becomes its status, or `failure` for functions that return something else, and the thread's error.
