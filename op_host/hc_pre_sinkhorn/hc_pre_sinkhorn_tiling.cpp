@@ -22,10 +22,12 @@ uint32_t ChunkTokens(uint64_t rows, uint64_t n, const ChipSpec& chip) {
     return static_cast<uint32_t>(AlignUp(CeilDiv(rows, CeilDiv(rows, kFloatLanes)), 8 * TokensPerBlock(n)));
 }
 
-// UB of a batch of `rows` tokens on membase.
+// Tokens that the planes of a batch have room for.
+uint64_t Slots(const HcPreSinkhornTilingData& p) { return AlignUp(p.batchRows, p.chunkTokens); }
+
+// UB of a batch on membase.
 void SetBatchMembase(HcPreSinkhornTilingData& p) {
-    const uint64_t n = p.hcMult, mix = (2 + n) * n;
-    const uint64_t slots = CeilDiv(p.batchRows, p.chunkTokens) * p.chunkTokens;
+    const uint64_t n = p.hcMult, mix = (2 + n) * n, slots = Slots(p);
     p.rsqrtOffset = static_cast<uint32_t>(slots * Float8(mix) * 4);
     p.mixBytes = static_cast<uint32_t>(p.rsqrtOffset + slots * 4);
     p.postBytes = static_cast<uint32_t>(slots * OutFloats(n) * 4);
@@ -37,7 +39,7 @@ void SetBatchMembase(HcPreSinkhornTilingData& p) {
     p.workBytes = static_cast<uint32_t>(slots * (2 * n + n * n + n * Max(n / 2, 1)) * 4 + 8 * p.chunkTokens * kBlockBytes);
 }
 
-// UB of a batch of `rows` tokens on regbase: gathers and scatters make every layout dense.
+// UB of a batch on regbase: gathers and scatters make every layout dense.
 void SetBatchRegbase(HcPreSinkhornTilingData& p) {
     const uint64_t n = p.hcMult, mix = (2 + n) * n, rows = p.batchRows;
     p.rsqrtOffset = static_cast<uint32_t>(Float8(rows * mix) * 4);
@@ -84,13 +86,17 @@ HcPreSinkhornTilingData PlanBatch(HcPreSinkhornTilingData p, uint64_t batchRows,
         return SetTile(p, chip, elementBytes, rows, columns);
     };
 
-    if (fits(1, p.columnsPerCore)) {  // whole rows: as many as fit, evened out over the batch
+    if (fits(1, p.columnsPerCore)) {  // whole rows: as many as fit
         uint64_t rows = 1, most = Min(batchRows, kMaxDmaBlocks / p.hcMult);
         while (rows < most) {
             const uint64_t middle = (rows + most + 1) / 2;
             fits(middle, batch.columnsPerCore) ? rows = middle : most = middle - 1;
         }
-        fits(CeilDiv(batchRows, CeilDiv(batchRows, rows)), batch.columnsPerCore);
+        // One batch: evened out over it. Several: as many rows to a batch as its planes hold and tiles divide.
+        if (batchRows == batch.rowsPerFormer) rows = CeilDiv(batchRows, CeilDiv(batchRows, rows));
+        fits(rows, batch.columnsPerCore);
+        if (batchRows != batch.rowsPerFormer)
+            p.batchRows = static_cast<uint32_t>(Min(AlignDown(chip.regbase ? batchRows : Slots(batch), rows), batch.rowsPerFormer));
         p.dLoop = 1;
         return p;
     }
@@ -142,18 +148,21 @@ Result<HcPreSinkhornTilingData> TileHcPreSinkhorn(const HcPreSinkhornShape& s, c
         plan.usedCores *= plan.coresPerToken;
     }
 
-    // Fewest x tiles first, then fewest batches: more tokens per batch use the vector unit better, but take UB from x.
-    HcPreSinkhornTilingData best{};
-    for (const uint64_t target : {256u, 192u, 128u, 96u, 64u, 48u, 32u, 24u, 16u, 8u, 1u}) {
+    // More tokens per batch use the vector unit better, but take UB from x: the fewest batches that cost at most an eighth
+    // more x tiles than the best plan has.
+    constexpr uint32_t kTargets[] = {256, 192, 128, 96, 64, 48, 32, 24, 16, 8, 1};
+    HcPreSinkhornTilingData candidates[sizeof(kTargets) / sizeof(kTargets[0])];
+    uint64_t fewest = UINT64_MAX, count = 0;
+    for (const uint64_t target : kTargets) {
         const uint64_t batchRows = CeilDiv(plan.rowsPerFormer, CeilDiv(plan.rowsPerFormer, target));
-        if (batchRows == best.batchRows) continue;
-        const HcPreSinkhornTilingData candidate = PlanBatch(plan, batchRows, chip, s.elementBytes);
-        if (candidate.dLoop != 0 && (best.dLoop == 0 || TileLoops(candidate) < TileLoops(best))) best = candidate;
+        candidates[count] = PlanBatch(plan, batchRows, chip, s.elementBytes);
+        if (candidates[count].dLoop == 0) continue;
+        fewest = Min(fewest, TileLoops(candidates[count++]));
     }
-    if (best.dLoop == 0)
-        return Error("hc_pre_sinkhorn: %s has %" PRIu64 " B of UB, too few for one token of hc_mult %u", chip.name, chip.ubBytes,
-                     plan.hcMult);
-    return best;
+    for (uint64_t i = 0; i < count; ++i)  // from few batches to many
+        if (TileLoops(candidates[i]) <= fewest + fewest / 8) return candidates[i];
+    return Error("hc_pre_sinkhorn: %s has %" PRIu64 " B of UB, too few for one token of hc_mult %u", chip.name, chip.ubBytes,
+                 plan.hcMult);
 }
 
 }  // namespace custom_ops

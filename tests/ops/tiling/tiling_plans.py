@@ -1,0 +1,102 @@
+"""The tiling functions of op_host as Python functions: compiled on first use, called through ctypes."""
+
+import ctypes
+import functools
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True)
+class Chip:
+    cores: int
+    ub_bytes: int
+    regbase: bool
+
+
+#: the names of the published tables: 910B1/B2 and most 910_93; 910B3/B4; 950
+CHIPS = {"A48": Chip(48, 196608, False), "A40": Chip(40, 196608, False), "D64": Chip(64, 253952, True)}
+
+_U32, _U64, _F32 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_float
+
+
+class InvRmsPlan(ctypes.Structure):
+    _fields_ = [("rowElements", _U64), ("tokens", _U32), ("epsilon", _F32), ("inverseCount", _F32)] + [
+        (name, _U32) for name in (
+            "usedCores", "formerCores", "rowsPerFormer", "rowsPerTail", "rowFactor", "columnFactor", "columnLoop", "workRows",
+            "workColumns", "outRows", "xBytes", "workBytes", "sumBytes", "outBytes", "ubBytes")]
+
+
+class SinkhornPlan(ctypes.Structure):
+    _fields_ = [(name, _U32) for name in ("tokens", "hcMult", "hidden", "sinkhornIters")] + [("hcEps", _F32)] + [
+        (name, _U32) for name in (
+            "usedCores", "coresPerToken", "columnsPerCore", "formerCores", "rowsPerFormer", "rowsPerTail", "batchRows",
+            "chunkTokens", "rowFactor", "dFactor", "dLoop", "mixBytes", "rsqrtOffset", "postBytes", "combBytes", "preBytes",
+            "constantBytes", "workBytes", "xBytes", "yBytes", "ubBytes")]
+
+
+class Refused(ValueError):
+    """The tiling function answered with a sentence instead of a plan."""
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "libtiling.so"
+        sources = [Path(__file__).with_name("tiling_shim.cpp"), *ROOT.glob("op_host/*/*_tiling.cpp")]
+        subprocess.run([os.environ.get("CXX", "c++"), "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
+                        f"-I{ROOT}", *map(str, sources), "-o", str(path)], check=True)
+        library = ctypes.CDLL(str(path))
+    library.InvRmsPlanBytes.restype = library.SinkhornPlanBytes.restype = _U64
+    assert library.InvRmsPlanBytes() == ctypes.sizeof(InvRmsPlan)
+    assert library.SinkhornPlanBytes() == ctypes.sizeof(SinkhornPlan)
+    return library
+
+
+def _plan(function, plan, *arguments):
+    message = ctypes.create_string_buffer(1024)
+    if function(*arguments, ctypes.byref(plan), message, _U64(len(message))):
+        raise Refused(message.value.decode())
+    return plan
+
+
+def inv_rms(chip: Chip, tokens: int, row_elements: int, element_bytes: int, epsilon: float = 1e-6) -> InvRmsPlan:
+    return _plan(_library().PlanInvRms, InvRmsPlan(), _U64(tokens), _U64(row_elements), _U32(element_bytes), _F32(epsilon),
+                 _U32(chip.cores), _U64(chip.ub_bytes), ctypes.c_int(chip.regbase))
+
+
+def sinkhorn(chip: Chip, tokens: int, hc_mult: int, hidden: int, element_bytes: int = 2, iters: int = 20,
+             eps: float = 1e-6) -> SinkhornPlan:
+    return _plan(_library().PlanSinkhorn, SinkhornPlan(), _U64(tokens), ctypes.c_int64(hc_mult), _U64(hidden),
+                 ctypes.c_int64(iters), _U32(element_bytes), _F32(eps), _U32(chip.cores), _U64(chip.ub_bytes),
+                 ctypes.c_int(chip.regbase))
+
+
+def rows_of_core(plan, group: int) -> int:
+    """Rows of a core (of a group of cores that share rows)."""
+    return plan.rowsPerFormer if group < plan.formerCores else plan.rowsPerTail
+
+
+def sinkhorn_tiles(plan: SinkhornPlan, rows: int, columns: int):
+    """(row, rows, column, columns) of the x tiles of a core, in the order of op_kernel/hc_pre_sinkhorn/hc_pre_sinkhorn_common.h."""
+    row = 0
+    while row < rows:
+        batch_end = min(rows, (row // plan.batchRows + 1) * plan.batchRows)
+        tile_rows = min(plan.rowFactor, batch_end - row)
+        for column in range(0, columns, plan.dFactor):
+            yield row, tile_rows, column, min(plan.dFactor, columns - column)
+        row += tile_rows
+
+
+def inv_rms_tiles(plan: InvRmsPlan, rows: int):
+    """(row, rows, column, columns) of the x tiles of a core."""
+    for first in range(0, rows, plan.outRows):
+        for row in range(first, min(first + plan.outRows, rows), plan.rowFactor):
+            tile_rows = min(plan.rowFactor, first + plan.outRows - row, rows - row)
+            for piece in range(plan.columnLoop):
+                column = piece * plan.columnFactor
+                yield row, tile_rows, column, min(plan.columnFactor, plan.rowElements - column)

@@ -1,0 +1,39 @@
+// C entry points for the pure tiling functions: 0 and a plan, or 1 and the sentence that says why not.
+#include <cstring>
+
+#include "op_host/hc_pre_inv_rms/hc_pre_inv_rms_tiling.h"
+#include "op_host/hc_pre_sinkhorn/hc_pre_sinkhorn_tiling.h"
+
+namespace {
+
+template <typename Plan>
+int Answer(const custom_ops::Result<Plan>& result, Plan* plan, char* message, uint64_t capacity) {
+    if (result) {
+        *plan = *result;
+        return 0;
+    }
+    std::strncpy(message, result.Message().c_str(), capacity - 1);
+    return 1;
+}
+
+}  // namespace
+
+extern "C" {
+
+uint64_t InvRmsPlanBytes() { return sizeof(HcPreInvRmsTilingData); }
+uint64_t SinkhornPlanBytes() { return sizeof(HcPreSinkhornTilingData); }
+
+int PlanInvRms(uint64_t tokens, uint64_t rowElements, uint32_t elementBytes, float epsilon, uint32_t cores, uint64_t ubBytes,
+               int regbase, HcPreInvRmsTilingData* plan, char* message, uint64_t capacity) {
+    return Answer(custom_ops::TileHcPreInvRms({tokens, rowElements, elementBytes, epsilon}, {"chip", cores, ubBytes, regbase != 0}),
+                  plan, message, capacity);
+}
+
+int PlanSinkhorn(uint64_t tokens, int64_t hcMult, uint64_t hidden, int64_t iters, uint32_t elementBytes, float eps, uint32_t cores,
+                 uint64_t ubBytes, int regbase, HcPreSinkhornTilingData* plan, char* message, uint64_t capacity) {
+    return Answer(custom_ops::TileHcPreSinkhorn({tokens, hcMult, hidden, iters, elementBytes, eps},
+                                                {"chip", cores, ubBytes, regbase != 0}),
+                  plan, message, capacity);
+}
+
+}
