@@ -16,41 +16,41 @@ namespace AscendC::Reg {
     template <typename T = DefaultType, auto mode = MaskMergeMode::ZEROING, typename U, typename = IfRegisters<U>>         \
     REG_INLINE inline void Name(U& dst, U& src0, U& src1, MaskReg& mask, REG_HERE) {                                       \
         using Type = typename U::ActualT;                                                                                  \
-        static_assert(detail::kNames<T, U>, #Name ": T is not the type of the registers");                                \
+        static_assert(regimpl::kNames<T, U>, #Name ": T is not the type of the registers");                                \
         static_assert(Supports<Type>, #Name ": element type not supported on arch 3510");                                 \
         sim::InVectorFunction(#Name, where).Spend(Cost);                                                                   \
-        detail::Apply<detail::Merging<mode>()>(dst, mask, REG_LANE((auto a, auto b), __VA_ARGS__), src0, src1);            \
+        regimpl::Apply<regimpl::Merging<mode>()>(dst, mask, REG_LANE((auto a, auto b), __VA_ARGS__), src0, src1);            \
     }
 
-REG_BINARY(Add, detail::kNumberOrBf16, detail::ArithmeticCost<U>(), a + b)
-REG_BINARY(Sub, detail::kNumberOrBf16, detail::ArithmeticCost<U>(), a - b)
-REG_BINARY(Mul, detail::kNumberOrBf16, detail::ArithmeticCost<U>(), a * b)
-REG_BINARY(Max, detail::kNumberOrBf16, detail::ArithmeticCost<U>(), detail::Larger(a, b))
-REG_BINARY(Min, detail::kNumberOrBf16, detail::ArithmeticCost<U>(), detail::Smaller(a, b))
-REG_BINARY(Div, detail::kNumber, detail::SlowCost<U>(16), detail::Quotient<Type>(a, b))
-REG_BINARY(And, detail::kInteger, detail::ArithmeticCost<U>(), a & b)
-REG_BINARY(Or, detail::kInteger, detail::ArithmeticCost<U>(), a | b)
-REG_BINARY(Xor, detail::kInteger, detail::ArithmeticCost<U>(), a ^ b)
-REG_BINARY(Prelu, detail::kFloating, detail::ArithmeticCost<U>(), a >= 0 ? a : a * b)
-REG_BINARY(AbsSub, detail::kFloating, detail::ArithmeticCost<U>(), detail::Magnitude(a - b))
-REG_BINARY(FusedAbsSub, detail::kFloating, detail::ArithmeticCost<U>(), detail::Magnitude(a - b))
+REG_BINARY(Add, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U>(), a + b)
+REG_BINARY(Sub, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U>(), a - b)
+REG_BINARY(Mul, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U>(), a * b)
+REG_BINARY(Max, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U>(), regimpl::Larger(a, b))
+REG_BINARY(Min, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U>(), regimpl::Smaller(a, b))
+REG_BINARY(Div, regimpl::kNumber, regimpl::SlowCost<U>(16), regimpl::Quotient<Type>(a, b))
+REG_BINARY(And, regimpl::kInteger, regimpl::ArithmeticCost<U>(), a & b)
+REG_BINARY(Or, regimpl::kInteger, regimpl::ArithmeticCost<U>(), a | b)
+REG_BINARY(Xor, regimpl::kInteger, regimpl::ArithmeticCost<U>(), a ^ b)
+REG_BINARY(Prelu, regimpl::kFloating, regimpl::ArithmeticCost<U>(), a >= 0 ? a : a * b)
+REG_BINARY(AbsSub, regimpl::kFloating, regimpl::ArithmeticCost<U>(), regimpl::Magnitude(a - b))
+REG_BINARY(FusedAbsSub, regimpl::kFloating, regimpl::ArithmeticCost<U>(), regimpl::Magnitude(a - b))
 
 // dst = f(dst, src0, src1)
 #define REG_ACCUMULATE(Name, Supports, Cost, ...)                                                                          \
     template <typename T = DefaultType, auto mode = MaskMergeMode::ZEROING, typename U, typename = IfRegisters<U>>         \
     REG_INLINE inline void Name(U& dst, U& src0, U& src1, MaskReg& mask, REG_HERE) {                                       \
         using Type = typename U::ActualT;                                                                                  \
-        static_assert(detail::kNames<T, U>, #Name ": T is not the type of the registers");                                \
+        static_assert(regimpl::kNames<T, U>, #Name ": T is not the type of the registers");                                \
         static_assert(Supports<Type>, #Name ": element type not supported on arch 3510");                                 \
         sim::InVectorFunction(#Name, where).Spend(Cost);                                                                   \
-        detail::Apply<detail::Merging<mode>()>(dst, mask, REG_LANE((auto d, auto a, auto b), __VA_ARGS__), dst, src0,      \
+        regimpl::Apply<regimpl::Merging<mode>()>(dst, mask, REG_LANE((auto d, auto a, auto b), __VA_ARGS__), dst, src0,      \
                                                src1);                                                                      \
     }
 
 // One rounding: the unit multiplies and adds fused.
-REG_ACCUMULATE(MulAddDst, detail::kNumberOrBf16, detail::ArithmeticCost<U>(), detail::MultiplyAdd(a, b, d))
-REG_ACCUMULATE(MulDstAdd, detail::kNumberOrBf16, detail::ArithmeticCost<U>(), detail::MultiplyAdd(d, a, b))
-REG_ACCUMULATE(FusedMulDstAdd, detail::kNumberOrBf16, detail::ArithmeticCost<U>(), detail::MultiplyAdd(d, a, b))
+REG_ACCUMULATE(MulAddDst, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U>(), regimpl::MultiplyAdd(a, b, d))
+REG_ACCUMULATE(MulDstAdd, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U>(), regimpl::MultiplyAdd(d, a, b))
+REG_ACCUMULATE(FusedMulDstAdd, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U>(), regimpl::MultiplyAdd(d, a, b))
 
 // dst = f(src, scalar); the scalar is rounded to the element type first.
 #define REG_SCALAR(Name, Supports, Cost, ...)                                                                              \
@@ -58,29 +58,29 @@ REG_ACCUMULATE(FusedMulDstAdd, detail::kNumberOrBf16, detail::ArithmeticCost<U>(
               typename = IfRegisters<S>, typename = IfScalar<U>>                                                           \
     REG_INLINE inline void Name(S& dst, S& src, U scalar, MaskReg& mask, REG_HERE) {                                       \
         using Type = typename S::ActualT;                                                                                  \
-        static_assert(detail::kNames<T, S>, #Name ": T is not the type of the registers");                                \
+        static_assert(regimpl::kNames<T, S>, #Name ": T is not the type of the registers");                                \
         static_assert(Supports<Type>, #Name ": element type not supported on arch 3510");                                 \
         sim::InVectorFunction(#Name, where).Spend(Cost);                                                                   \
-        const auto s = detail::Widen(detail::ToElement<Type>(scalar));                                                     \
-        detail::Apply<detail::Merging<mode>()>(dst, mask, REG_LANE((auto a), __VA_ARGS__), src);                           \
+        const auto s = regimpl::Widen(regimpl::ToElement<Type>(scalar));                                                     \
+        regimpl::Apply<regimpl::Merging<mode>()>(dst, mask, REG_LANE((auto a), __VA_ARGS__), src);                           \
     }
 
-REG_SCALAR(Adds, detail::kNumberOrBf16, detail::ArithmeticCost<S>(), a + s)
-REG_SCALAR(Muls, detail::kNumberOrBf16, detail::ArithmeticCost<S>(), a * s)
-REG_SCALAR(Maxs, detail::kNumberOrBf16, detail::ArithmeticCost<S>(), detail::Larger(a, s))
-REG_SCALAR(Mins, detail::kNumberOrBf16, detail::ArithmeticCost<S>(), detail::Smaller(a, s))
-REG_SCALAR(LeakyRelu, detail::kFloating, detail::ArithmeticCost<S>(), a >= 0 ? a : a * s)
+REG_SCALAR(Adds, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<S>(), a + s)
+REG_SCALAR(Muls, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<S>(), a * s)
+REG_SCALAR(Maxs, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<S>(), regimpl::Larger(a, s))
+REG_SCALAR(Mins, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<S>(), regimpl::Smaller(a, s))
+REG_SCALAR(LeakyRelu, regimpl::kFloating, regimpl::ArithmeticCost<S>(), a >= 0 ? a : a * s)
 
 // dst += src * scalar, one rounding
 template <typename T = DefaultType, auto mode = MaskMergeMode::ZEROING, typename S, typename U, typename = IfRegisters<S>,
           typename = IfScalar<U>>
 REG_INLINE inline void Axpy(S& dst, S& src, U scalar, MaskReg& mask, REG_HERE) {
     using Type = typename S::ActualT;
-    static_assert(detail::kNames<T, S>, "Axpy: T is not the type of the registers");
-    static_assert(detail::kFloating<Type>, "Axpy: element type not supported on arch 3510");
-    sim::InVectorFunction("Axpy", where).Spend(detail::ArithmeticCost<S>());
-    const auto s = detail::Widen(detail::ToElement<Type>(scalar));
-    detail::Apply<detail::Merging<mode>()>(dst, mask, REG_LANE((auto a, auto d), detail::MultiplyAdd(a, s, d)), src, dst);
+    static_assert(regimpl::kNames<T, S>, "Axpy: T is not the type of the registers");
+    static_assert(regimpl::kFloating<Type>, "Axpy: element type not supported on arch 3510");
+    sim::InVectorFunction("Axpy", where).Spend(regimpl::ArithmeticCost<S>());
+    const auto s = regimpl::Widen(regimpl::ToElement<Type>(scalar));
+    regimpl::Apply<regimpl::Merging<mode>()>(dst, mask, REG_LANE((auto a, auto d), regimpl::MultiplyAdd(a, s, d)), src, dst);
 }
 
 // dst = f(src)
@@ -88,31 +88,31 @@ REG_INLINE inline void Axpy(S& dst, S& src, U scalar, MaskReg& mask, REG_HERE) {
     template <typename T = DefaultType, auto mode = MaskMergeMode::ZEROING, typename U, typename = IfRegisters<U>>         \
     REG_INLINE inline void Name(U& dst, U& src, MaskReg& mask, REG_HERE) {                                                 \
         using Type = typename U::ActualT;                                                                                  \
-        static_assert(detail::kNames<T, U>, #Name ": T is not the type of the registers");                                \
+        static_assert(regimpl::kNames<T, U>, #Name ": T is not the type of the registers");                                \
         static_assert(Supports<Type>, #Name ": element type not supported on arch 3510");                                 \
         sim::InVectorFunction(#Name, where).Spend(Cost);                                                                   \
-        detail::Apply<detail::Merging<mode>()>(dst, mask, REG_LANE((auto a), __VA_ARGS__), src);                           \
+        regimpl::Apply<regimpl::Merging<mode>()>(dst, mask, REG_LANE((auto a), __VA_ARGS__), src);                           \
     }
 
-REG_UNARY(Abs, detail::kNumber, detail::ArithmeticCost<U>(), detail::Magnitude(a))
-REG_UNARY(Neg, detail::kNumber, detail::ArithmeticCost<U>(), -a)
-REG_UNARY(Relu, detail::kNumber, detail::ArithmeticCost<U>(), detail::Larger(a, decltype(a)(0)))
-REG_UNARY(Not, detail::kInteger, detail::ArithmeticCost<U>(), ~a)
-REG_UNARY(Exp, detail::kFloating, detail::SlowCost<U>(16), detail::ExpOf(a))
-REG_UNARY(Ln, detail::kFloating, detail::SlowCost<U>(16), detail::LnOf(a))
-REG_UNARY(Log, detail::kFloating, detail::SlowCost<U>(16), detail::LnOf(a))
-REG_UNARY(Log2, detail::kFloating, detail::SlowCost<U>(16), detail::Log2Of(a))
-REG_UNARY(Log10, detail::kFloating, detail::SlowCost<U>(16), detail::Log10Of(a))
-REG_UNARY(Sqrt, detail::kFloating, detail::SlowCost<U>(16), __builtin_sqrtf(a))
+REG_UNARY(Abs, regimpl::kNumber, regimpl::ArithmeticCost<U>(), regimpl::Magnitude(a))
+REG_UNARY(Neg, regimpl::kNumber, regimpl::ArithmeticCost<U>(), -a)
+REG_UNARY(Relu, regimpl::kNumber, regimpl::ArithmeticCost<U>(), regimpl::Larger(a, decltype(a)(0)))
+REG_UNARY(Not, regimpl::kInteger, regimpl::ArithmeticCost<U>(), ~a)
+REG_UNARY(Exp, regimpl::kFloating, regimpl::SlowCost<U>(16), regimpl::ExpOf(a))
+REG_UNARY(Ln, regimpl::kFloating, regimpl::SlowCost<U>(16), regimpl::LnOf(a))
+REG_UNARY(Log, regimpl::kFloating, regimpl::SlowCost<U>(16), regimpl::LnOf(a))
+REG_UNARY(Log2, regimpl::kFloating, regimpl::SlowCost<U>(16), regimpl::Log2Of(a))
+REG_UNARY(Log10, regimpl::kFloating, regimpl::SlowCost<U>(16), regimpl::Log10Of(a))
+REG_UNARY(Sqrt, regimpl::kFloating, regimpl::SlowCost<U>(16), __builtin_sqrtf(a))
 
 // Rounds to an integral value, kept in the float format.
 template <typename T = DefaultType, RoundMode roundMode = RoundMode::CAST_NONE, auto mode = MaskMergeMode::ZEROING,
           typename U, typename = IfRegisters<U>>
 REG_INLINE inline void Truncate(U& dst, U& src, MaskReg& mask, REG_HERE) {
-    static_assert(detail::kNames<T, U>, "Truncate: T is not the type of the registers");
-    static_assert(!detail::kInteger<typename U::ActualT>, "Truncate: element type not supported on arch 3510");
-    sim::InVectorFunction("Truncate", where).Spend(detail::ArithmeticCost<U>());
-    detail::Apply<detail::Merging<mode>()>(dst, mask, REG_LANE((auto a), detail::Integral<roundMode>(a)), src);
+    static_assert(regimpl::kNames<T, U>, "Truncate: T is not the type of the registers");
+    static_assert(!regimpl::kInteger<typename U::ActualT>, "Truncate: element type not supported on arch 3510");
+    sim::InVectorFunction("Truncate", where).Spend(regimpl::ArithmeticCost<U>());
+    regimpl::Apply<regimpl::Merging<mode>()>(dst, mask, REG_LANE((auto a), regimpl::Integral<roundMode>(a)), src);
 }
 
 // Shift distances: signed registers of the same width; a distance of the width or more shifts everything out.
@@ -121,21 +121,21 @@ REG_INLINE inline void Truncate(U& dst, U& src, MaskReg& mask, REG_HERE) {
               typename S, typename = IfRegisters<U, S>>                                                                    \
     REG_INLINE inline void Name(U& dst, U& src0, S& src1, MaskReg& mask, REG_HERE) {                                       \
         using Type = typename U::ActualT;                                                                                  \
-        static_assert(detail::kNames<T, U> && detail::kNames<D, S>, #Name ": T is not the type of the registers");        \
-        static_assert(detail::kInteger<Type> && detail::kInteger<typename S::ActualT> && U::kLanes == S::kLanes,           \
+        static_assert(regimpl::kNames<T, U> && regimpl::kNames<D, S>, #Name ": T is not the type of the registers");        \
+        static_assert(regimpl::kInteger<Type> && regimpl::kInteger<typename S::ActualT> && U::kLanes == S::kLanes,           \
                       #Name ": needs integers of one width");                                                              \
-        sim::InVectorFunction(#Name, where).Spend(detail::ArithmeticCost<U>());                                            \
-        detail::Apply<detail::Merging<mode>()>(dst, mask, REG_LANE((auto a, auto b), detail::Shifted<Type>(a, b)), src0,   \
+        sim::InVectorFunction(#Name, where).Spend(regimpl::ArithmeticCost<U>());                                            \
+        regimpl::Apply<regimpl::Merging<mode>()>(dst, mask, REG_LANE((auto a, auto b), regimpl::Shifted<Type>(a, b)), src0,   \
                                                src1);                                                                      \
     }                                                                                                                      \
     template <typename T = DefaultType, auto mode = MaskMergeMode::ZEROING, typename U, typename S,                        \
               typename = IfRegisters<U>, typename = std::enable_if_t<std::is_integral_v<S>>>                               \
     REG_INLINE inline void Name##s(U& dst, U& src, S scalar, MaskReg& mask, REG_HERE) {                                    \
         using Type = typename U::ActualT;                                                                                  \
-        static_assert(detail::kNames<T, U> && detail::kInteger<Type>, #Name "s: needs integer registers of type T");      \
-        sim::InVectorFunction(#Name "s", where).Spend(detail::ArithmeticCost<U>());                                        \
+        static_assert(regimpl::kNames<T, U> && regimpl::kInteger<Type>, #Name "s: needs integer registers of type T");      \
+        sim::InVectorFunction(#Name "s", where).Spend(regimpl::ArithmeticCost<U>());                                        \
         const int32_t distance = int32_t(scalar);                                                                          \
-        detail::Apply<detail::Merging<mode>()>(dst, mask, REG_LANE((auto a), detail::Shifted<Type>(a, distance)), src);    \
+        regimpl::Apply<regimpl::Merging<mode>()>(dst, mask, REG_LANE((auto a), regimpl::Shifted<Type>(a, distance)), src);    \
     }
 
 REG_SHIFT(ShiftLeft, Left)
@@ -145,11 +145,11 @@ REG_SHIFT(ShiftRight, Right)
 template <typename T = DefaultType, typename U, typename = IfRegisters<U>>
 REG_INLINE inline void Mull(U& dst0, U& dst1, U& src0, U& src1, MaskReg& mask, REG_HERE) {
     using Type = typename U::ActualT;
-    static_assert(detail::kNames<T, U> && detail::kInteger<Type> && sizeof(Type) == 4, "Mull: needs 32-bit integers");
-    sim::InVectorFunction("Mull", where).Spend(detail::ArithmeticCost<U>());
+    static_assert(regimpl::kNames<T, U> && regimpl::kInteger<Type> && sizeof(Type) == 4, "Mull: needs 32-bit integers");
+    sim::InVectorFunction("Mull", where).Spend(regimpl::ArithmeticCost<U>());
     U high;
-    detail::Apply<false>(high, mask, REG_LANE((auto a, auto b), (a * b) >> 32), src0, src1);
-    detail::Apply<false>(dst0, mask, REG_LANE((auto a, auto b), a * b), src0, src1);
+    regimpl::Apply<false>(high, mask, REG_LANE((auto a, auto b), (a * b) >> 32), src0, src1);
+    regimpl::Apply<false>(dst0, mask, REG_LANE((auto a, auto b), a * b), src0, src1);
     dst1 = high;
 }
 
@@ -157,14 +157,14 @@ REG_INLINE inline void Mull(U& dst0, U& dst1, U& src0, U& src1, MaskReg& mask, R
 #define REG_CARRY(Name, ...)                                                                                               \
     template <typename T = DefaultType, typename U, typename = IfRegisters<U>>                                             \
     REG_INLINE inline void Name(MaskReg& carry, U& dst, U& src0, U& src1, MaskReg& mask, REG_HERE) {                       \
-        MaskReg none = detail::InitialCarry(#Name[0] == 'S');                                                              \
+        MaskReg none = regimpl::InitialCarry(#Name[0] == 'S');                                                              \
         Name(carry, dst, src0, src1, none, mask, where);                                                                   \
     }                                                                                                                      \
     template <typename T = DefaultType, typename U, typename = IfRegisters<U>>                                             \
     inline void Name(MaskReg& carry, U& dst, U& src0, U& src1, MaskReg& carryIn, MaskReg& mask, REG_HERE) {                \
         using Type = typename U::ActualT;                                                                                  \
-        static_assert(detail::kNames<T, U> && detail::kInteger<Type> && sizeof(Type) == 4, #Name ": needs 32-bit integers"); \
-        sim::InVectorFunction(#Name, where).Spend(detail::ArithmeticCost<U>());                                            \
+        static_assert(regimpl::kNames<T, U> && regimpl::kInteger<Type> && sizeof(Type) == 4, #Name ": needs 32-bit integers"); \
+        sim::InVectorFunction(#Name, where).Spend(regimpl::ArithmeticCost<U>());                                            \
         MaskReg out;                                                                                                       \
         alignas(64) Type result[U::kLanes];                                                                                \
         for (uint32_t i = 0; i < U::kLanes; ++i) {                                                                         \
@@ -173,12 +173,21 @@ REG_INLINE inline void Mull(U& dst0, U& dst1, U& src0, U& src1, MaskReg& mask, R
             result[i] = Type(sum);                                                                                         \
             out.SetBit(i * U::kMaskStep, mask.Bit(i * U::kMaskStep) && (sum >> 32 & 1));                                   \
         }                                                                                                                  \
-        const sim::Taint joined = detail::Join(src0.taint, src1.taint);                                                         \
-        detail::Commit(dst, result, mask, false);                                                                          \
-        detail::SetTaint<U::kMaskStep>(dst.taint, joined, mask, false);                                                    \
+        const sim::Taint joined = regimpl::Join(src0.taint, src1.taint);                                                         \
+        regimpl::Commit(dst, result, mask, false);                                                                          \
+        regimpl::SetTaint<U::kMaskStep>(dst.taint, joined, mask, false);                                                    \
         carry = out;                                                                                                       \
     }
 REG_CARRY(AddC, a + b + c)
 REG_CARRY(SubC, a + uint32_t(~b) + c)
+
+#undef REG_BINARY
+#undef REG_ACCUMULATE
+#undef REG_SCALAR
+#undef REG_UNARY
+#undef REG_SHIFT
+#undef REG_CARRY
+#undef REG_LANE
+#undef REG_HERE
 
 }  // namespace AscendC::Reg

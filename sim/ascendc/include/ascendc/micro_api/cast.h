@@ -6,7 +6,7 @@
 
 namespace AscendC::Reg {
 
-namespace detail {
+namespace regimpl {
 
 // v rounded to the float type D in a mode other than to-nearest-even: the nearest value, moved to its neighbour if it
 // lies on the wrong side.
@@ -86,15 +86,15 @@ REG_LOOP void CastSlots(Slot* dst, const Slot* src, uint32_t count) {
     });
 }
 
-}  // namespace detail
+}  // namespace regimpl
 
 template <typename T = DefaultType, typename U = DefaultType, const CastTrait& trait = castTrait, typename S, typename V,
           typename = IfRegisters<S, V>>
 REG_INLINE inline void Cast(S& dst, V& src, MaskReg& mask, sim::Location where = sim::Location::Here()) {
     using Dst = typename S::ActualT;
     using Src = typename V::ActualT;
-    static_assert(detail::kNames<T, S> && detail::kNames<U, V>, "Cast: T, U are not the types of the registers");
-    static_assert(detail::kNumberOrBf16<Dst> && detail::kNumberOrBf16<Src>, "Cast: types not supported on arch 3510");
+    static_assert(regimpl::kNames<T, S> && regimpl::kNames<U, V>, "Cast: T, U are not the types of the registers");
+    static_assert(regimpl::kNumberOrBf16<Dst> && regimpl::kNumberOrBf16<Src>, "Cast: types not supported on arch 3510");
     static_assert(S::kBytes == V::kBytes, "Cast: registers of different size");
     constexpr bool narrowing = sizeof(Dst) < sizeof(Src), same = sizeof(Dst) == sizeof(Src);
     constexpr uint32_t ratio = narrowing ? sizeof(Src) / sizeof(Dst) : sizeof(Dst) / sizeof(Src);
@@ -102,16 +102,16 @@ REG_INLINE inline void Cast(S& dst, V& src, MaskReg& mask, sim::Location where =
     static_assert(same ? trait.layoutMode == RegLayout::UNKNOWN
                        : trait.layoutMode >= RegLayout::ZERO && static_cast<uint32_t>(trait.layoutMode) < ratio,
                   "Cast: RegLayout must be UNKNOWN for types of one width, else name one of the parts of a slot");
-    static_assert(detail::kInteger<Src> || std::is_same_v<Dst, float> || trait.roundMode != RoundMode::UNKNOWN,
+    static_assert(regimpl::kInteger<Src> || std::is_same_v<Dst, float> || trait.roundMode != RoundMode::UNKNOWN,
                   "Cast: this conversion rounds, name the RoundMode");
     static_assert(trait.roundMode != RoundMode::CAST_HYBRID, "Cast: CAST_HYBRID is for hifloat8");
 
-    using Slot = detail::Uint<(narrowing ? sizeof(Src) : sizeof(Dst))>;
+    using Slot = regimpl::Uint<(narrowing ? sizeof(Src) : sizeof(Dst))>;
     constexpr uint32_t part = same ? 0 : static_cast<uint32_t>(trait.layoutMode), slots = S::kBytes / sizeof(Slot);
     constexpr uint32_t step = VECTOR_REG_WIDTH / slots, partBits = step / ratio;
     constexpr bool merging = trait.mrgMode == MaskMergeMode::MERGING;
     sim::RegCost cost;
-    cost.slots = !detail::kInteger<Src> && detail::kInteger<Dst> ? 2 : sizeof(Slot) == 8 ? 4 : 1;
+    cost.slots = !regimpl::kInteger<Src> && regimpl::kInteger<Dst> ? 2 : sizeof(Slot) == 8 ? 4 : 1;
     sim::InVectorFunction("Cast", where).Spend(cost);
 
     MaskReg active = mask;
@@ -121,25 +121,25 @@ REG_INLINE inline void Cast(S& dst, V& src, MaskReg& mask, sim::Location where =
     const auto* in = reinterpret_cast<const Slot*>(src.lane);
     sim::Taint taint = src.taint;
     if (taint.Any()) {   // to and from the part of the slot
-        const uint64_t partMask = detail::FirstBits(step) * ((1ull << (partBits - 1) << 1) - 1) << (part * partBits);
+        const uint64_t partMask = regimpl::FirstBits(step) * ((1ull << (partBits - 1) << 1) - 1) << (part * partBits);
         if constexpr (!narrowing) for (uint64_t& word : taint.word) word &= partMask;
-        taint = detail::MaskedTaint<step>(taint, active, false, sim::Taint{});
+        taint = regimpl::MaskedTaint<step>(taint, active, false, sim::Taint{});
         if constexpr (narrowing) for (uint64_t& word : taint.word) word &= partMask;
     }
-    const int32_t prefix = merging ? -1 : detail::PrefixLanes<step>(active);
+    const int32_t prefix = merging ? -1 : regimpl::PrefixLanes<step>(active);
     if (prefix >= 0) {
-        detail::CastSlots<Dst, Src, trait, part, slots>(out, in, uint32_t(prefix));
+        regimpl::CastSlots<Dst, Src, trait, part, slots>(out, in, uint32_t(prefix));
         dst.taint = taint;
         return;
     }
     alignas(64) Slot result[slots];
-    detail::CastSlots<Dst, Src, trait, part, slots>(result, in, slots);
+    regimpl::CastSlots<Dst, Src, trait, part, slots>(result, in, slots);
     if constexpr (merging && narrowing) {   // the other parts stay too
-        const Slot keep = Slot(~(Slot(detail::Uint<sizeof(Dst)>(~0ull)) << (part * 8 * sizeof(Dst))));
+        const Slot keep = Slot(~(Slot(regimpl::Uint<sizeof(Dst)>(~0ull)) << (part * 8 * sizeof(Dst))));
         for (uint32_t i = 0; i < slots; ++i) result[i] |= out[i] & keep;
     }
-    detail::Blend<slots, step>(out, result, active, merging);
-    dst.taint = merging ? detail::Join(taint, dst.taint) : taint;
+    regimpl::Blend<slots, step>(out, result, active, merging);
+    dst.taint = merging ? regimpl::Join(taint, dst.taint) : taint;
 }
 
 // exp(a - b) in float; half sources come from part ZERO or ONE of their slots.
@@ -147,21 +147,21 @@ template <typename T = DefaultType, typename U = DefaultType, RegLayout layout =
           auto mode = MaskMergeMode::ZEROING, typename S, typename V, typename = IfRegisters<S, V>>
 inline void ExpSub(S& dst, V& src0, V& src1, MaskReg& mask, sim::Location where = sim::Location::Here()) {
     using Src = typename V::ActualT;
-    static_assert(detail::kNames<T, S> && detail::kNames<U, V>, "ExpSub: T, U are not the types of the registers");
-    static_assert(std::is_same_v<typename S::ActualT, float> && detail::kFloating<Src>,
+    static_assert(regimpl::kNames<T, S> && regimpl::kNames<U, V>, "ExpSub: T, U are not the types of the registers");
+    static_assert(std::is_same_v<typename S::ActualT, float> && regimpl::kFloating<Src>,
                   "ExpSub: float from float or half");
-    sim::InVectorFunction("ExpSub", where).Spend(detail::SlowCost<S>(16));
+    sim::InVectorFunction("ExpSub", where).Spend(regimpl::SlowCost<S>(16));
     constexpr uint32_t ratio = sizeof(float) / sizeof(Src), part = ratio == 1 ? 0 : static_cast<uint32_t>(layout);
     RegTensor<float> a, b;
     for (uint32_t i = 0; i < 64; ++i) {
-        a.lane[i] = detail::Widen(src0.lane[i * ratio + part]);
-        b.lane[i] = detail::Widen(src1.lane[i * ratio + part]);
+        a.lane[i] = regimpl::Widen(src0.lane[i * ratio + part]);
+        b.lane[i] = regimpl::Widen(src1.lane[i * ratio + part]);
     }
-    a.taint = detail::SpreadTaint<4>(src0.taint);
-    b.taint = detail::SpreadTaint<4>(src1.taint);
+    a.taint = regimpl::SpreadTaint<4>(src0.taint);
+    b.taint = regimpl::SpreadTaint<4>(src1.taint);
     MaskReg active = mask;
     for (uint64_t& word : active.word) word >>= part * sizeof(Src);
-    detail::Apply<detail::Merging<mode>()>(dst, active, [](float x, float y) REG_INLINE { return detail::ExpOf(x - y); }, a, b);
+    regimpl::Apply<regimpl::Merging<mode>()>(dst, active, [](float x, float y) REG_INLINE { return regimpl::ExpOf(x - y); }, a, b);
 }
 template <typename T = DefaultType, auto mode = MaskMergeMode::ZEROING, typename U, typename = IfRegisters<U>>
 inline void FusedExpSub(U& dst, U& src0, U& src1, MaskReg& mask, sim::Location where = sim::Location::Here()) {
@@ -175,12 +175,12 @@ template <typename T = DefaultType, typename U = DefaultType, typename W = Defau
 inline void MulsCast(S& dst, V& src, X scalar, MaskReg& mask, sim::Location where = sim::Location::Here()) {
     static_assert(std::is_same_v<typename S::ActualT, half> && std::is_same_v<typename V::ActualT, float>,
                   "MulsCast: half from float");
-    static constexpr CastTrait kRint{layout, SatMode::NO_SAT, detail::Merging<mode>() ? MaskMergeMode::MERGING
+    static constexpr CastTrait kRint{layout, SatMode::NO_SAT, regimpl::Merging<mode>() ? MaskMergeMode::MERGING
                                                                                      : MaskMergeMode::ZEROING,
                                      RoundMode::CAST_RINT};
     V product;
     const float s = static_cast<float>(scalar);
-    detail::Apply<false>(product, mask, [s](float a) REG_INLINE { return a * s; }, src);
+    regimpl::Apply<false>(product, mask, [s](float a) REG_INLINE { return a * s; }, src);
     Cast<half, float, kRint>(dst, product, mask, where);
 }
 

@@ -5,7 +5,7 @@
 
 namespace AscendC::Reg {
 
-namespace detail {
+namespace regimpl {
 
 template <CMPMODE mode, typename A>
 REG_INLINE inline bool Holds(A a, A b) {
@@ -30,17 +30,17 @@ REG_INLINE inline void CompareLanes(MaskReg& dst, const MaskReg& mask, F holds) 
     dst = result;
 }
 
-}  // namespace detail
+}  // namespace regimpl
 
 template <typename T = DefaultType, CMPMODE mode = CMPMODE::EQ, typename U, typename = IfRegisters<U>>
 inline void Compare(MaskReg& dst, U& src0, U& src1, MaskReg& mask, sim::Location where = sim::Location::Here()) {
-    static_assert(detail::kNames<T, U>, "Compare: T is not the type of the registers");
+    static_assert(regimpl::kNames<T, U>, "Compare: T is not the type of the registers");
     sim::VectorFunction& function = sim::InVectorFunction("Compare", where);
-    function.Spend(detail::ArithmeticCost<U>());
-    detail::CheckUse<U::kMaskStep>(function, "Compare", "src0", src0.taint, mask, where);
-    detail::CheckUse<U::kMaskStep>(function, "Compare", "src1", src1.taint, mask, where);
-    detail::CompareLanes<U>(dst, mask, [&](uint32_t i) {
-        return detail::Holds<mode>(detail::Widen(src0.lane[i]), detail::Widen(src1.lane[i]));
+    function.Spend(regimpl::ArithmeticCost<U>());
+    regimpl::CheckUse<U::kMaskStep>(function, "Compare", "src0", src0.taint, mask, where);
+    regimpl::CheckUse<U::kMaskStep>(function, "Compare", "src1", src1.taint, mask, where);
+    regimpl::CompareLanes<U>(dst, mask, [&](uint32_t i) {
+        return regimpl::Holds<mode>(regimpl::Widen(src0.lane[i]), regimpl::Widen(src1.lane[i]));
     });
 }
 
@@ -48,13 +48,13 @@ inline void Compare(MaskReg& dst, U& src0, U& src1, MaskReg& mask, sim::Location
     template <typename T = DefaultType, CMPMODE mode = CMPMODE::EQ, typename U, typename S, typename = IfRegisters<U>,     \
               typename = IfScalar<S>>                                                                                      \
     inline void Name(MaskReg& dst, U& src, S scalar, MaskReg& mask, sim::Location where = sim::Location::Here()) {         \
-        static_assert(detail::kNames<T, U>, #Name ": T is not the type of the register");                                 \
+        static_assert(regimpl::kNames<T, U>, #Name ": T is not the type of the register");                                 \
         sim::VectorFunction& function = sim::InVectorFunction(#Name, where);                                               \
-        function.Spend(detail::ArithmeticCost<U>());                                                                       \
-        detail::CheckUse<U::kMaskStep>(function, #Name, "src", src.taint, mask, where);                                    \
-        const auto s = detail::Widen(detail::ToElement<typename U::ActualT>(scalar));                                      \
-        detail::CompareLanes<U>(dst, mask,                                                                                 \
-                                [&](uint32_t i) { return detail::Holds<mode>(detail::Widen(src.lane[i]), s); });           \
+        function.Spend(regimpl::ArithmeticCost<U>());                                                                       \
+        regimpl::CheckUse<U::kMaskStep>(function, #Name, "src", src.taint, mask, where);                                    \
+        const auto s = regimpl::Widen(regimpl::ToElement<typename U::ActualT>(scalar));                                      \
+        regimpl::CompareLanes<U>(dst, mask,                                                                                 \
+                                [&](uint32_t i) { return regimpl::Holds<mode>(regimpl::Widen(src.lane[i]), s); });           \
     }
 REG_COMPARE_SCALAR(CompareScalar)
 REG_COMPARE_SCALAR(Compares)
@@ -63,12 +63,12 @@ REG_COMPARE_SCALAR(Compares)
 // dst = mask ? src0 : src1
 template <typename T = DefaultType, typename U, typename = IfRegisters<U>>
 inline void Select(U& dst, U& src0, U& src1, MaskReg& mask, sim::Location where = sim::Location::Here()) {
-    static_assert(detail::kNames<T, U>, "Select: T is not the type of the registers");
-    sim::InVectorFunction("Select", where).Spend(detail::kDualIssue);
+    static_assert(regimpl::kNames<T, U>, "Select: T is not the type of the registers");
+    sim::InVectorFunction("Select", where).Spend(regimpl::kDualIssue);
     sim::Taint other = src1.taint;
-    detail::SetTaint<U::kMaskStep>(other, src0.taint, mask, true);
+    regimpl::SetTaint<U::kMaskStep>(other, src0.taint, mask, true);
     U chosen = src1;
-    detail::Commit(chosen, src0.lane, mask, true);
+    regimpl::Commit(chosen, src0.lane, mask, true);
     chosen.taint = other;
     dst = chosen;
 }

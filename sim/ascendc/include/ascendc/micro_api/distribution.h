@@ -3,7 +3,7 @@
 
 #include "ascendc/micro_api/lanes.h"
 
-namespace AscendC::Reg::detail {
+namespace AscendC::Reg::regimpl {
 
 // Lane i, `laneBytes` wide, of register r is element Index(r, i), `elementBytes` wide, zero-extended.
 struct Spread {
@@ -89,4 +89,4 @@ constexpr uint32_t ElementBytes(StoreDist dist) {
     }
 }
 
-}  // namespace AscendC::Reg::detail
+}  // namespace AscendC::Reg::regimpl

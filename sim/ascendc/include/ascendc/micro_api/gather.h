@@ -5,7 +5,7 @@
 
 namespace AscendC::Reg {
 
-namespace detail {
+namespace regimpl {
 
 template <typename T, typename U, typename V>
 inline void GatherLanes(U& dst, const T* base, const V& index, const MaskReg& mask, const char* api, Location where) {
@@ -75,20 +75,20 @@ inline void ScatterLanes(T* base, const U& src, const V& index, const MaskReg& m
     }
 }
 
-}  // namespace detail
+}  // namespace regimpl
 
 #define REG_INDEXED(Load, LoadBlock, Store)                                                                                \
     template <typename T = DefaultType, typename U, typename P, typename V, typename = IfRegisters<U, V>>                  \
     inline void Load(U& dst, P* base, V& index, MaskReg& mask, sim::Location where = sim::Location::Here()) {              \
-        detail::GatherLanes(dst, base, index, mask, #Load, where);                                                         \
+        regimpl::GatherLanes(dst, base, index, mask, #Load, where);                                                         \
     }                                                                                                                      \
     template <typename T = DefaultType, typename U, typename P, typename V, typename = IfRegisters<U, V>>                  \
     inline void LoadBlock(U& dst, P* base, V& index, MaskReg& mask, sim::Location where = sim::Location::Here()) {         \
-        detail::GatherBlocks(dst, base, index, mask, #LoadBlock, where);                                                   \
+        regimpl::GatherBlocks(dst, base, index, mask, #LoadBlock, where);                                                   \
     }                                                                                                                      \
     template <typename T = DefaultType, typename U, typename P, typename V, typename = IfRegisters<U, V>>                  \
     inline void Store(P* base, U& src, V& index, MaskReg& mask, sim::Location where = sim::Location::Here()) {             \
-        detail::ScatterLanes(base, src, index, mask, #Store, where);                                                       \
+        regimpl::ScatterLanes(base, src, index, mask, #Store, where);                                                       \
     }
 REG_INDEXED(Gather, GatherB, Scatter)
 REG_INDEXED(DataCopyGather, DataCopyGatherB, DataCopyScatter)

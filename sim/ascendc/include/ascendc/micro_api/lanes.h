@@ -16,7 +16,7 @@
 #define REG_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-namespace AscendC::Reg::detail {
+namespace AscendC::Reg::regimpl {
 
 using sim::Location;
 using sim::RegCost;
@@ -274,4 +274,4 @@ constexpr RegCost SlowCost(uint32_t perCycle) {
 inline constexpr RegCost kSingleIssue{2, 0, 0, 0};
 inline constexpr RegCost kDualIssue{1, 0, 0, 0};
 
-}  // namespace AscendC::Reg::detail
+}  // namespace AscendC::Reg::regimpl

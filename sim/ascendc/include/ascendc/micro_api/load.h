@@ -5,7 +5,7 @@
 
 namespace AscendC::Reg {
 
-namespace detail {
+namespace regimpl {
 
 template <uint32_t lanes, Spread::Rule rule, uint32_t laneBytes, uint32_t divisor, typename Lane, typename Element>
 REG_LOOP void SpreadLanes(Lane* dst, const Element* source, uint32_t r) {
@@ -102,47 +102,47 @@ inline void LoadBlocks(U& dst, const T* p, uint32_t stride, const MaskReg& mask,
     SetTaint<U::kMaskStep>(dst.taint, taint, mask, false);
 }
 
-}  // namespace detail
+}  // namespace regimpl
 
 // One name of the family; the older spelling has the same forms.
 #define REG_LOAD(Name)                                                                                                     \
     template <typename T = DefaultType, LoadDist dist = LoadDist::DIST_NORM, typename U, typename P,                       \
               typename = IfRegisters<U>>                                                                                   \
     REG_INLINE inline void Name(U& dst, P* p, sim::Location where = sim::Location::Here()) {                               \
-        detail::LoadOne<dist>(dst, p, #Name, where);                                                                       \
+        regimpl::LoadOne<dist>(dst, p, #Name, where);                                                                       \
     }                                                                                                                      \
     template <typename T = DefaultType, LoadDist dist = LoadDist::DIST_NORM, typename U, typename P,                       \
               typename = IfRegisters<U>>                                                                                   \
     REG_INLINE inline void Name(U& dst, P* p, AddrReg offset, sim::Location where = sim::Location::Here()) {               \
-        detail::LoadOne<dist>(dst, p + offset.elements, #Name, where);                                                     \
+        regimpl::LoadOne<dist>(dst, p + offset.elements, #Name, where);                                                     \
     }                                                                                                                      \
     template <typename T, PostLiteral post, LoadDist dist = LoadDist::DIST_NORM, typename U, typename P,                   \
               typename = IfRegisters<U>>                                                                                   \
     REG_INLINE inline void Name(U& dst, P*& p, int32_t stride, sim::Location where = sim::Location::Here()) {              \
-        detail::LoadOne<dist>(dst, post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, #Name, where);                  \
+        regimpl::LoadOne<dist>(dst, post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, #Name, where);                  \
         if (post == PostLiteral::POST_MODE_UPDATE) p += stride;                                                            \
     }                                                                                                                      \
     template <typename T, LoadDist dist, typename U, typename P, typename = IfRegisters<U>>                                \
     REG_INLINE inline void Name(U& dst0, U& dst1, P* p, sim::Location where = sim::Location::Here()) {                     \
-        detail::LoadTwo<dist>(dst0, dst1, p, #Name, where);                                                                \
+        regimpl::LoadTwo<dist>(dst0, dst1, p, #Name, where);                                                                \
     }                                                                                                                      \
     template <typename T, LoadDist dist, typename U, typename P, typename = IfRegisters<U>>                                \
     REG_INLINE inline void Name(U& dst0, U& dst1, P* p, AddrReg offset, sim::Location where = sim::Location::Here()) {     \
-        detail::LoadTwo<dist>(dst0, dst1, p + offset.elements, #Name, where);                                              \
+        regimpl::LoadTwo<dist>(dst0, dst1, p + offset.elements, #Name, where);                                              \
     }                                                                                                                      \
     template <typename T, PostLiteral post, LoadDist dist, typename U, typename P, typename = IfRegisters<U>>              \
     REG_INLINE inline void Name(U& dst0, U& dst1, P*& p, int32_t stride, sim::Location where = sim::Location::Here()) {    \
-        detail::LoadTwo<dist>(dst0, dst1, post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, #Name, where);           \
+        regimpl::LoadTwo<dist>(dst0, dst1, post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, #Name, where);           \
         if (post == PostLiteral::POST_MODE_UPDATE) p += stride;                                                            \
     }                                                                                                                      \
     template <typename T, DataCopyMode mode, typename U, typename P, typename = IfRegisters<U>>                            \
     inline void Name(U& dst, P* p, uint32_t blockStride, MaskReg& mask, sim::Location where = sim::Location::Here()) {     \
-        detail::LoadBlocks(dst, p, blockStride, mask, #Name, where);                                                       \
+        regimpl::LoadBlocks(dst, p, blockStride, mask, #Name, where);                                                       \
     }                                                                                                                      \
     template <typename T, DataCopyMode mode, PostLiteral post, typename U, typename P, typename = IfRegisters<U>>          \
     inline void Name(U& dst, P*& p, uint32_t blockStride, uint32_t repeatStride, MaskReg& mask,                            \
                      sim::Location where = sim::Location::Here()) {                                                        \
-        detail::LoadBlocks(dst, p, blockStride, mask, #Name, where);                                                       \
+        regimpl::LoadBlocks(dst, p, blockStride, mask, #Name, where);                                                       \
         if (post == PostLiteral::POST_MODE_UPDATE) p += repeatStride * 32 / sizeof(P);                                     \
     }
 REG_LOAD(LoadAlign)

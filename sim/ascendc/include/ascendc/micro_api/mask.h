@@ -5,7 +5,7 @@
 
 namespace AscendC::Reg {
 
-namespace detail {
+namespace regimpl {
 
 template <typename T, const RegTrait& trait>
 inline constexpr uint32_t kMaskStepOf = RegTensor<T, trait>::kMaskStep;
@@ -35,27 +35,27 @@ REG_INLINE inline void MapWords(MaskReg& dst, const char* api, sim::Location whe
     dst = result;
 }
 
-}  // namespace detail
+}  // namespace regimpl
 
 template <typename T, MaskPattern mode = MaskPattern::ALL, const RegTrait& regTrait = RegTraitNumOne>
 inline MaskReg CreateMask(sim::Location where = sim::Location::Here()) {
-    constexpr uint32_t step = detail::kMaskStepOf<T, regTrait>, lanes = VECTOR_REG_WIDTH / step;
-    sim::InVectorFunction("CreateMask", where).Spend(detail::kSingleIssue);
+    constexpr uint32_t step = regimpl::kMaskStepOf<T, regTrait>, lanes = VECTOR_REG_WIDTH / step;
+    sim::InVectorFunction("CreateMask", where).Spend(regimpl::kSingleIssue);
     switch (mode) {
-        case MaskPattern::ALL: return detail::FirstLanes<step>(lanes);
-        case MaskPattern::VL1: return detail::FirstLanes<step>(1);
-        case MaskPattern::VL2: return detail::FirstLanes<step>(2);
-        case MaskPattern::VL3: return detail::FirstLanes<step>(3);
-        case MaskPattern::VL4: return detail::FirstLanes<step>(4);
-        case MaskPattern::VL8: return detail::FirstLanes<step>(8);
-        case MaskPattern::VL16: return detail::FirstLanes<step>(16);
-        case MaskPattern::VL32: return detail::FirstLanes<step>(32);
-        case MaskPattern::VL64: return detail::FirstLanes<step>(64);
-        case MaskPattern::VL128: return detail::FirstLanes<step>(128);
-        case MaskPattern::M3: return detail::EveryNth<step>(3);
-        case MaskPattern::M4: return detail::EveryNth<step>(4);
-        case MaskPattern::H: return detail::FirstLanes<step>(lanes / 2);
-        case MaskPattern::Q: return detail::FirstLanes<step>(lanes / 4);
+        case MaskPattern::ALL: return regimpl::FirstLanes<step>(lanes);
+        case MaskPattern::VL1: return regimpl::FirstLanes<step>(1);
+        case MaskPattern::VL2: return regimpl::FirstLanes<step>(2);
+        case MaskPattern::VL3: return regimpl::FirstLanes<step>(3);
+        case MaskPattern::VL4: return regimpl::FirstLanes<step>(4);
+        case MaskPattern::VL8: return regimpl::FirstLanes<step>(8);
+        case MaskPattern::VL16: return regimpl::FirstLanes<step>(16);
+        case MaskPattern::VL32: return regimpl::FirstLanes<step>(32);
+        case MaskPattern::VL64: return regimpl::FirstLanes<step>(64);
+        case MaskPattern::VL128: return regimpl::FirstLanes<step>(128);
+        case MaskPattern::M3: return regimpl::EveryNth<step>(3);
+        case MaskPattern::M4: return regimpl::EveryNth<step>(4);
+        case MaskPattern::H: return regimpl::FirstLanes<step>(lanes / 2);
+        case MaskPattern::Q: return regimpl::FirstLanes<step>(lanes / 4);
         default: return MaskReg{};
     }
 }
@@ -63,17 +63,17 @@ inline MaskReg CreateMask(sim::Location where = sim::Location::Here()) {
 // The first min(n, lanes) lanes; n loses as many.
 template <typename T, const RegTrait& regTrait = RegTraitNumOne>
 inline MaskReg UpdateMask(uint32_t& n, sim::Location where = sim::Location::Here()) {
-    constexpr uint32_t step = detail::kMaskStepOf<T, regTrait>, lanes = VECTOR_REG_WIDTH / step;
-    sim::InVectorFunction("UpdateMask", where).Spend(detail::kSingleIssue);
+    constexpr uint32_t step = regimpl::kMaskStepOf<T, regTrait>, lanes = VECTOR_REG_WIDTH / step;
+    sim::InVectorFunction("UpdateMask", where).Spend(regimpl::kSingleIssue);
     const uint32_t active = n < lanes ? n : lanes;
     n -= active;
-    return detail::FirstLanes<step>(active);
+    return regimpl::FirstLanes<step>(active);
 }
 
 // The mask of the LocalTensor instructions (SetVectorMask).
 template <typename T, const RegTrait& regTrait = RegTraitNumOne>
 inline MaskReg MoveMask(sim::Location where = sim::Location::Here()) {
-    constexpr uint32_t step = detail::kMaskStepOf<T, regTrait>, lanes = VECTOR_REG_WIDTH / step;
+    constexpr uint32_t step = regimpl::kMaskStepOf<T, regTrait>, lanes = VECTOR_REG_WIDTH / step;
     static_assert(sizeof(T) == 2 || sizeof(T) == 4, "MoveMask: needs a 16- or 32-bit type");
     const auto& mask = sim::InVectorFunction("MoveMask", where).core().mask;
     MaskReg result;
@@ -84,7 +84,7 @@ inline MaskReg MoveMask(sim::Location where = sim::Location::Here()) {
 #define REG_MASK_BINARY(Name, Word)                                                                                        \
     inline void Mask##Name(MaskReg& dst, MaskReg& src0, MaskReg& src1, MaskReg& mask,                                      \
                            sim::Location where = sim::Location::Here()) {                                                  \
-        detail::MapWords(dst, "Mask" #Name, where, [&](int i) { return (Word) & mask.word[i]; });                          \
+        regimpl::MapWords(dst, "Mask" #Name, where, [&](int i) { return (Word) & mask.word[i]; });                          \
     }                                                                                                                      \
     inline void Name(MaskReg& dst, MaskReg& src0, MaskReg& src1, MaskReg& mask,                                            \
                      sim::Location where = sim::Location::Here()) {                                                        \
@@ -96,16 +96,16 @@ REG_MASK_BINARY(Xor, src0.word[i] ^ src1.word[i])
 #undef REG_MASK_BINARY
 
 inline void MaskNot(MaskReg& dst, MaskReg& src, MaskReg& mask, sim::Location where = sim::Location::Here()) {
-    detail::MapWords(dst, "MaskNot", where, [&](int i) { return ~src.word[i] & mask.word[i]; });
+    regimpl::MapWords(dst, "MaskNot", where, [&](int i) { return ~src.word[i] & mask.word[i]; });
 }
 inline void Not(MaskReg& dst, MaskReg& src, MaskReg& mask, sim::Location where = sim::Location::Here()) {
     MaskNot(dst, src, mask, where);
 }
 inline void MaskMov(MaskReg& dst, MaskReg& src, MaskReg& mask, sim::Location where = sim::Location::Here()) {
-    detail::MapWords(dst, "MaskMov", where, [&](int i) { return src.word[i] & mask.word[i]; });
+    regimpl::MapWords(dst, "MaskMov", where, [&](int i) { return src.word[i] & mask.word[i]; });
 }
 inline void MaskMov(MaskReg& dst, MaskReg& src, sim::Location where = sim::Location::Here()) {
-    detail::MapWords(dst, "MaskMov", where, [&](int i) { return src.word[i]; });
+    regimpl::MapWords(dst, "MaskMov", where, [&](int i) { return src.word[i]; });
 }
 inline void Move(MaskReg& dst, MaskReg& src, MaskReg& mask, sim::Location where = sim::Location::Here()) {
     MaskMov(dst, src, mask, where);
@@ -114,7 +114,7 @@ inline void Move(MaskReg& dst, MaskReg& src, sim::Location where = sim::Location
 // src0 where the mask is on, src1 elsewhere
 inline void MaskSel(MaskReg& dst, MaskReg& src0, MaskReg& src1, MaskReg& mask,
                     sim::Location where = sim::Location::Here()) {
-    detail::MapWords(dst, "MaskSel", where,
+    regimpl::MapWords(dst, "MaskSel", where,
                      [&](int i) { return (src0.word[i] & mask.word[i]) | (src1.word[i] & ~mask.word[i]); });
 }
 inline void Select(MaskReg& dst, MaskReg& src0, MaskReg& src1, MaskReg& mask,
@@ -126,7 +126,7 @@ inline void Select(MaskReg& dst, MaskReg& src0, MaskReg& src1, MaskReg& mask,
 template <typename T>
 inline void MaskInterleave(MaskReg& dst0, MaskReg& dst1, MaskReg& src0, MaskReg& src1,
                            sim::Location where = sim::Location::Here()) {
-    sim::InVectorFunction("MaskInterleave", where).Spend(detail::kSingleIssue);
+    sim::InVectorFunction("MaskInterleave", where).Spend(regimpl::kSingleIssue);
     MaskReg out[2];
     for (uint32_t bit = 0; bit < 256; ++bit) {
         const uint32_t lane = bit / sizeof(T), part = bit % sizeof(T);
@@ -140,7 +140,7 @@ inline void MaskInterleave(MaskReg& dst0, MaskReg& dst1, MaskReg& src0, MaskReg&
 template <typename T>
 inline void MaskDeInterleave(MaskReg& dst0, MaskReg& dst1, MaskReg& src0, MaskReg& src1,
                              sim::Location where = sim::Location::Here()) {
-    sim::InVectorFunction("MaskDeInterleave", where).Spend(detail::kSingleIssue);
+    sim::InVectorFunction("MaskDeInterleave", where).Spend(regimpl::kSingleIssue);
     const MaskReg in[2] = {src0, src1};
     for (uint32_t bit = 0; bit < 256; ++bit) {
         const uint32_t lane = bit / sizeof(T), part = bit % sizeof(T);
@@ -153,14 +153,14 @@ inline void MaskDeInterleave(MaskReg& dst0, MaskReg& dst1, MaskReg& src0, MaskRe
 // Every second bit, packed into the lower or upper half; a b32 mask becomes a b16 one.
 template <HighLowPart part = HighLowPart::LOWEST>
 inline void MaskPack(MaskReg& dst, MaskReg& src, sim::Location where = sim::Location::Here()) {
-    sim::InVectorFunction("MaskPack", where).Spend(detail::kSingleIssue);
+    sim::InVectorFunction("MaskPack", where).Spend(regimpl::kSingleIssue);
     MaskReg result;
     for (uint32_t i = 0; i < 128; ++i) result.SetBit(i + (part == HighLowPart::HIGHEST ? 128 : 0), src.Bit(2 * i));
     dst = result;
 }
 template <HighLowPart part = HighLowPart::LOWEST>
 inline void MaskUnPack(MaskReg& dst, MaskReg& src, sim::Location where = sim::Location::Here()) {
-    sim::InVectorFunction("MaskUnPack", where).Spend(detail::kSingleIssue);
+    sim::InVectorFunction("MaskUnPack", where).Spend(regimpl::kSingleIssue);
     MaskReg result;
     for (uint32_t i = 0; i < 128; ++i) result.SetBit(2 * i, src.Bit(i + (part == HighLowPart::HIGHEST ? 128 : 0)));
     dst = result;
@@ -177,7 +177,7 @@ template <typename T, int16_t group, typename U, typename = IfRegisters<U>>
 inline void MaskGenWithRegTensor(MaskReg& dst, U& src, sim::Location where = sim::Location::Here()) {
     constexpr uint32_t lanes = VECTOR_REG_WIDTH / sizeof(T);
     static_assert(group >= 0 && (group + 1) * lanes <= VECTOR_REG_WIDTH * 8, "MaskGenWithRegTensor: no such group of bits");
-    sim::InVectorFunction("MaskGenWithRegTensor", where).Spend(detail::kSingleIssue);
+    sim::InVectorFunction("MaskGenWithRegTensor", where).Spend(regimpl::kSingleIssue);
     const auto* bytes = reinterpret_cast<const uint8_t*>(src.lane);
     MaskReg result;
     for (uint32_t i = 0; i < lanes; ++i) {

@@ -3,7 +3,7 @@
 
 #include "ascendc/micro_api/lanes.h"
 
-namespace AscendC::Reg::detail {
+namespace AscendC::Reg::regimpl {
 
 // The scalar operand of an instruction whose elements are T.
 template <typename T, typename S>
@@ -134,4 +134,4 @@ inline MaskReg InitialCarry(bool set) {
     return mask;
 }
 
-}  // namespace AscendC::Reg::detail
+}  // namespace AscendC::Reg::regimpl

@@ -6,7 +6,7 @@
 
 namespace AscendC::Reg {
 
-namespace detail {
+namespace regimpl {
 
 template <typename T>
 T Extreme(bool highest) {   // neutral element of min, max
@@ -103,29 +103,29 @@ constexpr void CheckReduceTypes() {
                   "Reduce: types not supported on arch 3510");
 }
 
-}  // namespace detail
+}  // namespace regimpl
 
 // Result in lane 0; MAX and MIN put the lane it came from, as an integer, in lane 1.
 template <ReduceType type, typename T = DefaultType, typename U = DefaultType, auto mode = MaskMergeMode::ZEROING, typename S,
           typename V, typename = IfRegisters<S, V>>
 inline void Reduce(S& dst, const V& src, const MaskReg& mask, sim::Location where = sim::Location::Here()) {
-    static_assert(detail::kNames<T, S>, "Reduce: T is not the type of the destination");
-    detail::CheckReduceTypes<type, S, V>();
-    detail::ReduceGroups<type, T>(dst, src, mask, V::kLanes, type != ReduceType::SUM, "Reduce", where);
+    static_assert(regimpl::kNames<T, S>, "Reduce: T is not the type of the destination");
+    regimpl::CheckReduceTypes<type, S, V>();
+    regimpl::ReduceGroups<type, T>(dst, src, mask, V::kLanes, type != ReduceType::SUM, "Reduce", where);
 }
 // Results of the eight 32-byte blocks in lanes 0 .. 7.
 template <ReduceType type, typename T = DefaultType, typename U = DefaultType, auto mode = MaskMergeMode::ZEROING, typename S,
           typename V, typename = IfRegisters<S, V>>
 inline void ReduceDataBlock(S& dst, const V& src, const MaskReg& mask, sim::Location where = sim::Location::Here()) {
-    detail::CheckReduceTypes<type, S, V>();
-    detail::ReduceGroups<type, T>(dst, src, mask, V::kLanes / 8, false, "ReduceDataBlock", where);
+    regimpl::CheckReduceTypes<type, S, V>();
+    regimpl::ReduceGroups<type, T>(dst, src, mask, V::kLanes / 8, false, "ReduceDataBlock", where);
 }
 // dst[i] = src[2i] + src[2i + 1] in the lower half, 0 above.
 template <PairReduce type = PairReduce::SUM, typename T = DefaultType, auto mode = MaskMergeMode::ZEROING, typename S, typename V,
           typename = IfRegisters<S, V>>
 inline void PairReduceElem(S& dst, const V& src, const MaskReg& mask, sim::Location where = sim::Location::Here()) {
-    detail::CheckReduceTypes<ReduceType::SUM, S, V>();
-    detail::ReduceGroups<ReduceType::SUM, T>(dst, src, mask, 2, false, "PairReduceElem", where);
+    regimpl::CheckReduceTypes<ReduceType::SUM, S, V>();
+    regimpl::ReduceGroups<ReduceType::SUM, T>(dst, src, mask, 2, false, "PairReduceElem", where);
 }
 
 #define REG_REDUCE(Name, Target, ...)                                                                                      \

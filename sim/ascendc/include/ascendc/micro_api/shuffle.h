@@ -5,7 +5,7 @@
 
 namespace AscendC::Reg {
 
-namespace detail {
+namespace regimpl {
 
 template <uint32_t lanes, typename T>
 REG_LOOP void Fill(T* dst, T value, uint32_t count, bool merging) {
@@ -64,34 +64,34 @@ REG_LOOP void DeInterleaveLanes(T* even, T* odd, const T* in) {
     for (uint32_t i = 0; i < lanes; ++i) even[i] = in[2 * i], odd[i] = in[2 * i + 1];
 }
 
-}  // namespace detail
+}  // namespace regimpl
 
 // --- fill ---------------------------------------------------------------------------------------------------------------
 template <typename T = DefaultType, typename S, typename U, typename = IfRegisters<S>, typename = IfScalar<U>>
 REG_INLINE inline void Duplicate(S& dst, U scalar, sim::Location where = sim::Location::Here()) {
-    static_assert(detail::kNames<T, S>, "Duplicate: T is not the type of the register");
-    sim::InVectorFunction("Duplicate", where).Spend(detail::kDualIssue);
-    detail::Fill<S::kLanes>(dst.lane, detail::ToElement<typename S::ActualT>(scalar), S::kLanes, false);
+    static_assert(regimpl::kNames<T, S>, "Duplicate: T is not the type of the register");
+    sim::InVectorFunction("Duplicate", where).Spend(regimpl::kDualIssue);
+    regimpl::Fill<S::kLanes>(dst.lane, regimpl::ToElement<typename S::ActualT>(scalar), S::kLanes, false);
     dst.taint = sim::Taint{};
 }
 template <typename T = DefaultType, auto mode = MaskMergeMode::ZEROING, typename S, typename U, typename = IfRegisters<S>,
           typename = IfScalar<U>>
 REG_INLINE inline void Duplicate(S& dst, U scalar, MaskReg& mask, sim::Location where = sim::Location::Here()) {
-    static_assert(detail::kNames<T, S>, "Duplicate: T is not the type of the register");
-    sim::InVectorFunction("Duplicate", where).Spend(detail::kDualIssue);
-    detail::FillUnderMask<detail::Merging<mode>()>(dst, detail::ToElement<typename S::ActualT>(scalar), mask, sim::Taint{});
+    static_assert(regimpl::kNames<T, S>, "Duplicate: T is not the type of the register");
+    sim::InVectorFunction("Duplicate", where).Spend(regimpl::kDualIssue);
+    regimpl::FillUnderMask<regimpl::Merging<mode>()>(dst, regimpl::ToElement<typename S::ActualT>(scalar), mask, sim::Taint{});
 }
 // The first (or last) lane of src to all active lanes.
 template <typename T = DefaultType, HighLowPart part = HighLowPart::LOWEST, auto mode = MaskMergeMode::ZEROING, typename S,
           typename = IfRegisters<S>>
 REG_INLINE inline void Duplicate(S& dst, S& src, MaskReg& mask, sim::Location where = sim::Location::Here()) {
-    static_assert(detail::kNames<T, S>, "Duplicate: T is not the type of the registers");
-    sim::InVectorFunction("Duplicate", where).Spend(detail::kDualIssue);
+    static_assert(regimpl::kNames<T, S>, "Duplicate: T is not the type of the registers");
+    sim::InVectorFunction("Duplicate", where).Spend(regimpl::kDualIssue);
     constexpr uint32_t from = part == HighLowPart::LOWEST ? 0 : S::kLanes - 1;
     sim::Taint taint;
     if (src.taint.Any())
-        taint = detail::PermutedTaint<S::kMaskStep, S::kMaskStep>(src.taint, S::kLanes, [](uint32_t) { return int32_t(from); });
-    detail::FillUnderMask<detail::Merging<mode>()>(dst, src.lane[from], mask, taint);
+        taint = regimpl::PermutedTaint<S::kMaskStep, S::kMaskStep>(src.taint, S::kLanes, [](uint32_t) { return int32_t(from); });
+    regimpl::FillUnderMask<regimpl::Merging<mode>()>(dst, src.lane[from], mask, taint);
 }
 
 // start, start + 1, ... or start, start - 1, ...
@@ -99,9 +99,9 @@ template <typename T = DefaultType, IndexOrder order = IndexOrder::INCREASE_ORDE
           typename = IfRegisters<S>, typename = IfScalar<U>>
 inline void Arange(S& dst, U start, sim::Location where = sim::Location::Here()) {
     using Type = typename S::ActualT;
-    static_assert(detail::kNames<T, S> && detail::kNumber<Type>, "Arange: element type not supported on arch 3510");
-    sim::InVectorFunction("Arange", where).Spend(detail::kSingleIssue);
-    const auto first = detail::Widen(detail::ToElement<Type>(start));
+    static_assert(regimpl::kNames<T, S> && regimpl::kNumber<Type>, "Arange: element type not supported on arch 3510");
+    sim::InVectorFunction("Arange", where).Spend(regimpl::kSingleIssue);
+    const auto first = regimpl::Widen(regimpl::ToElement<Type>(start));
     for (uint32_t i = 0; i < S::kLanes; ++i)
         dst.lane[i] = static_cast<Type>(order == IndexOrder::INCREASE_ORDER ? first + decltype(first)(i) : first - decltype(first)(i));
     dst.taint = sim::Taint{};
@@ -111,16 +111,16 @@ inline void Arange(S& dst, U start, sim::Location where = sim::Location::Here())
 #define REG_MOVE(Name)                                                                                                     \
     template <typename T = DefaultType, auto mode = MaskMergeMode::MERGING, typename U, typename = IfRegisters<U>>         \
     REG_INLINE inline void Name(U& dst, U& src, MaskReg& mask, sim::Location where = sim::Location::Here()) {              \
-        static_assert(detail::kNames<T, U>, #Name ": T is not the type of the registers");                                 \
-        sim::InVectorFunction(#Name, where).Spend(detail::kDualIssue);                                                     \
+        static_assert(regimpl::kNames<T, U>, #Name ": T is not the type of the registers");                                 \
+        sim::InVectorFunction(#Name, where).Spend(regimpl::kDualIssue);                                                     \
         const sim::Taint taint = src.taint;                                                                                \
-        detail::Commit(dst, src.lane, mask, detail::Merging<mode>());                                                      \
-        detail::SetTaint<U::kMaskStep>(dst.taint, taint, mask, detail::Merging<mode>());                                   \
+        regimpl::Commit(dst, src.lane, mask, regimpl::Merging<mode>());                                                      \
+        regimpl::SetTaint<U::kMaskStep>(dst.taint, taint, mask, regimpl::Merging<mode>());                                   \
     }                                                                                                                      \
     template <typename T = DefaultType, typename U, typename = IfRegisters<U>>                                             \
     REG_INLINE inline void Name(U& dst, U& src, sim::Location where = sim::Location::Here()) {                             \
-        static_assert(detail::kNames<T, U>, #Name ": T is not the type of the registers");                                 \
-        sim::InVectorFunction(#Name, where).Spend(detail::kDualIssue);                                                     \
+        static_assert(regimpl::kNames<T, U>, #Name ": T is not the type of the registers");                                 \
+        sim::InVectorFunction(#Name, where).Spend(regimpl::kDualIssue);                                                     \
         if (&dst != &src) dst = src;                                                                                       \
     }
 REG_MOVE(Copy)
@@ -131,37 +131,37 @@ REG_MOVE(Move)
 // src0[0], src1[0], src0[1], src1[1], ...: the first half of it to dst0, the second to dst1.
 template <typename T = DefaultType, typename U, typename = IfRegisters<U>>
 inline void Interleave(U& dst0, U& dst1, U& src0, U& src1, sim::Location where = sim::Location::Here()) {
-    static_assert(detail::kNames<T, U>, "Interleave: T is not the type of the registers");
-    sim::InVectorFunction("Interleave", where).Spend(detail::kSingleIssue);
+    static_assert(regimpl::kNames<T, U>, "Interleave: T is not the type of the registers");
+    sim::InVectorFunction("Interleave", where).Spend(regimpl::kSingleIssue);
     constexpr uint32_t lanes = U::kLanes;
     if (!src0.taint.Any() && !src1.taint.Any()) {
         alignas(64) typename U::ActualT out[2 * lanes];
-        detail::InterleaveLanes<lanes>(out, src0.lane, src1.lane);
+        regimpl::InterleaveLanes<lanes>(out, src0.lane, src1.lane);
         std::memcpy(dst0.lane, out, U::kBytes);
         std::memcpy(dst1.lane, out + lanes, U::kBytes);
         dst0.taint = dst1.taint = sim::Taint{};
         return;
     }
-    const U low = detail::PermuteTwo(src0, src1, [](uint32_t i) { return int32_t(i / 2 + i % 2 * lanes); });
-    const U high = detail::PermuteTwo(src0, src1, [](uint32_t i) { return int32_t(lanes / 2 + i / 2 + i % 2 * lanes); });
+    const U low = regimpl::PermuteTwo(src0, src1, [](uint32_t i) { return int32_t(i / 2 + i % 2 * lanes); });
+    const U high = regimpl::PermuteTwo(src0, src1, [](uint32_t i) { return int32_t(lanes / 2 + i / 2 + i % 2 * lanes); });
     dst0 = low;
     dst1 = high;
 }
 // Even lanes of src0 followed by src1 to dst0, odd ones to dst1.
 template <typename T = DefaultType, typename U, typename = IfRegisters<U>>
 inline void DeInterleave(U& dst0, U& dst1, U& src0, U& src1, sim::Location where = sim::Location::Here()) {
-    static_assert(detail::kNames<T, U>, "DeInterleave: T is not the type of the registers");
-    sim::InVectorFunction("DeInterleave", where).Spend(detail::kSingleIssue);
+    static_assert(regimpl::kNames<T, U>, "DeInterleave: T is not the type of the registers");
+    sim::InVectorFunction("DeInterleave", where).Spend(regimpl::kSingleIssue);
     if (!src0.taint.Any() && !src1.taint.Any()) {
         alignas(64) typename U::ActualT in[2 * U::kLanes];
         std::memcpy(in, src0.lane, U::kBytes);
         std::memcpy(in + U::kLanes, src1.lane, U::kBytes);
-        detail::DeInterleaveLanes<U::kLanes>(dst0.lane, dst1.lane, in);
+        regimpl::DeInterleaveLanes<U::kLanes>(dst0.lane, dst1.lane, in);
         dst0.taint = dst1.taint = sim::Taint{};
         return;
     }
-    const U even = detail::PermuteTwo(src0, src1, [](uint32_t i) { return int32_t(2 * i); });
-    const U odd = detail::PermuteTwo(src0, src1, [](uint32_t i) { return int32_t(2 * i + 1); });
+    const U even = regimpl::PermuteTwo(src0, src1, [](uint32_t i) { return int32_t(2 * i); });
+    const U odd = regimpl::PermuteTwo(src0, src1, [](uint32_t i) { return int32_t(2 * i + 1); });
     dst0 = even;
     dst1 = odd;
 }
@@ -171,11 +171,11 @@ inline void DeInterleave(U& dst0, U& dst1, U& src0, U& src1, sim::Location where
 template <typename T = DefaultType, typename U = DefaultType, HighLowPart part = HighLowPart::LOWEST, typename S, typename V,
           typename = IfRegisters<S, V>>
 inline void Pack(S& dst, V& src, sim::Location where = sim::Location::Here()) {
-    static_assert(detail::kInteger<typename S::ActualT> && detail::kInteger<typename V::ActualT> && S::kLanes == 2 * V::kLanes,
+    static_assert(regimpl::kInteger<typename S::ActualT> && regimpl::kInteger<typename V::ActualT> && S::kLanes == 2 * V::kLanes,
                   "Pack: integers, src twice as wide as dst");
-    sim::InVectorFunction("Pack", where).Spend(detail::kSingleIssue);
+    sim::InVectorFunction("Pack", where).Spend(regimpl::kSingleIssue);
     constexpr int32_t first = part == HighLowPart::LOWEST ? 0 : int32_t(V::kLanes);
-    detail::Permute(dst, src, [](uint32_t i) {
+    regimpl::Permute(dst, src, [](uint32_t i) {
         const int32_t j = int32_t(i) - first;
         return j >= 0 && j < int32_t(V::kLanes) ? j : -1;
     });
@@ -184,11 +184,11 @@ inline void Pack(S& dst, V& src, sim::Location where = sim::Location::Here()) {
 template <typename T = DefaultType, typename U = DefaultType, HighLowPart part = HighLowPart::LOWEST, typename S, typename V,
           typename = IfRegisters<S, V>>
 inline void UnPack(S& dst, V& src, sim::Location where = sim::Location::Here()) {
-    static_assert(detail::kInteger<typename S::ActualT> && detail::kInteger<typename V::ActualT> && V::kLanes == 2 * S::kLanes,
+    static_assert(regimpl::kInteger<typename S::ActualT> && regimpl::kInteger<typename V::ActualT> && V::kLanes == 2 * S::kLanes,
                   "UnPack: integers, dst twice as wide as src");
-    sim::InVectorFunction("UnPack", where).Spend(detail::kSingleIssue);
+    sim::InVectorFunction("UnPack", where).Spend(regimpl::kSingleIssue);
     constexpr int32_t first = part == HighLowPart::LOWEST ? 0 : int32_t(S::kLanes);
-    detail::Permute(dst, src, [](uint32_t i) { return int32_t(i) + first; });
+    regimpl::Permute(dst, src, [](uint32_t i) { return int32_t(i) + first; });
 }
 
 // --- by mask or index ---------------------------------------------------------------------------------------------------------
@@ -202,13 +202,13 @@ inline void Squeeze(U& dst, U& src, MaskReg& mask, sim::Location where = sim::Lo
     for (uint32_t i = 0; i < U::kLanes; ++i)
         if (mask.Bit(i * U::kMaskStep)) source[count++] = int32_t(i);
     for (uint32_t i = count; i < U::kLanes; ++i) source[i] = -1;
-    detail::Permute(dst, src, [&](uint32_t i) { return source[i]; });
+    regimpl::Permute(dst, src, [&](uint32_t i) { return source[i]; });
     if (store == GatherMaskMode::STORE_REG) function.storedLanes = count;
 }
 // dst[i] = number of active lanes before lane i
 template <typename T = DefaultType, typename U, typename = IfRegisters<U>>
 inline void Unsqueeze(U& dst, MaskReg& mask, sim::Location where = sim::Location::Here()) {
-    static_assert(detail::kInteger<typename U::ActualT>, "Unsqueeze: needs an integer register");
+    static_assert(regimpl::kInteger<typename U::ActualT>, "Unsqueeze: needs an integer register");
     sim::InVectorFunction("Unsqueeze", where).Spend({2, uint8_t(U::kLanes * 5 / 64), 0, 0});
     uint32_t count = 0;
     for (uint32_t i = 0; i < U::kLanes; ++i) {
@@ -222,10 +222,10 @@ template <typename T = DefaultType, typename U = DefaultType, typename S, typena
 inline void Gather(S& dst, S& src, V& index, sim::Location where = sim::Location::Here()) {
     static_assert(std::is_unsigned_v<typename V::ActualT> && S::kLanes == V::kLanes, "Gather: unsigned index of the same width");
     sim::VectorFunction& function = sim::InVectorFunction("Gather", where);
-    function.Spend(detail::kSingleIssue);
+    function.Spend(regimpl::kSingleIssue);
     if (index.taint.Any()) function.Use("Gather", "index", index.taint.origin, where);
     const V from = index;
-    detail::Permute(dst, src, [&](uint32_t i) { return int32_t(from.lane[i] % S::kLanes); });
+    regimpl::Permute(dst, src, [&](uint32_t i) { return int32_t(from.lane[i] % S::kLanes); });
 }
 
 template <SpecialPurposeReg reg>

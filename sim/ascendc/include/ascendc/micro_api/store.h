@@ -6,7 +6,7 @@
 
 namespace AscendC::Reg {
 
-namespace detail {
+namespace regimpl {
 
 template <uint32_t lanes, typename Element, typename Lane>
 REG_LOOP void LowParts(Element* dst, const Lane* lane) {
@@ -117,44 +117,44 @@ inline void StoreBlocks(T* p, const U& src, uint32_t stride, const MaskReg& mask
     }
 }
 
-}  // namespace detail
+}  // namespace regimpl
 
 #define REG_STORE(Name)                                                                                                    \
     template <typename T = DefaultType, StoreDist dist = StoreDist::DIST_NORM, typename U, typename P,                     \
               typename = IfRegisters<U>>                                                                                   \
     REG_INLINE inline void Name(P* p, U& src, MaskReg& mask, sim::Location where = sim::Location::Here()) {                \
-        detail::StoreRegisters<dist>(p, mask, #Name, where, src);                                                          \
+        regimpl::StoreRegisters<dist>(p, mask, #Name, where, src);                                                          \
     }                                                                                                                      \
     template <typename T = DefaultType, StoreDist dist = StoreDist::DIST_NORM, typename U, typename P,                     \
               typename = IfRegisters<U>>                                                                                   \
     REG_INLINE inline void Name(P* p, U& src, AddrReg offset, MaskReg& mask,                                               \
                                 sim::Location where = sim::Location::Here()) {                                             \
-        detail::StoreRegisters<dist>(p + offset.elements, mask, #Name, where, src);                                        \
+        regimpl::StoreRegisters<dist>(p + offset.elements, mask, #Name, where, src);                                        \
     }                                                                                                                      \
     template <typename T, PostLiteral post, StoreDist dist = StoreDist::DIST_NORM, typename U, typename P,                 \
               typename = IfRegisters<U>>                                                                                   \
     REG_INLINE inline void Name(P*& p, U& src, int32_t stride, MaskReg& mask,                                              \
                                 sim::Location where = sim::Location::Here()) {                                             \
-        detail::StoreRegisters<dist>(post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, mask, #Name, where, src);     \
+        regimpl::StoreRegisters<dist>(post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, mask, #Name, where, src);     \
         if (post == PostLiteral::POST_MODE_UPDATE) p += stride;                                                            \
     }                                                                                                                      \
     template <typename T, StoreDist dist, typename U, typename P, typename = IfRegisters<U>>                               \
     REG_INLINE inline void Name(P* p, U& src0, U& src1, MaskReg& mask, sim::Location where = sim::Location::Here()) {      \
-        detail::StoreRegisters<dist>(p, mask, #Name, where, src0, src1);                                                   \
+        regimpl::StoreRegisters<dist>(p, mask, #Name, where, src0, src1);                                                   \
     }                                                                                                                      \
     template <typename T, StoreDist dist, typename U, typename P, typename = IfRegisters<U>>                               \
     REG_INLINE inline void Name(P* p, U& src0, U& src1, AddrReg offset, MaskReg& mask,                                     \
                                 sim::Location where = sim::Location::Here()) {                                             \
-        detail::StoreRegisters<dist>(p + offset.elements, mask, #Name, where, src0, src1);                                 \
+        regimpl::StoreRegisters<dist>(p + offset.elements, mask, #Name, where, src0, src1);                                 \
     }                                                                                                                      \
     template <typename T, DataCopyMode mode, typename U, typename P, typename = IfRegisters<U>>                            \
     inline void Name(P* p, U& src, uint32_t blockStride, MaskReg& mask, sim::Location where = sim::Location::Here()) {     \
-        detail::StoreBlocks(p, src, blockStride, mask, #Name, where);                                                      \
+        regimpl::StoreBlocks(p, src, blockStride, mask, #Name, where);                                                      \
     }                                                                                                                      \
     template <typename T, DataCopyMode mode, PostLiteral post, typename U, typename P, typename = IfRegisters<U>>          \
     inline void Name(P*& p, U& src, uint32_t blockStride, uint32_t repeatStride, MaskReg& mask,                            \
                      sim::Location where = sim::Location::Here()) {                                                        \
-        detail::StoreBlocks(p, src, blockStride, mask, #Name, where);                                                      \
+        regimpl::StoreBlocks(p, src, blockStride, mask, #Name, where);                                                      \
         if (post == PostLiteral::POST_MODE_UPDATE) p += repeatStride * 32 / sizeof(P);                                     \
     }
 REG_STORE(StoreAlign)

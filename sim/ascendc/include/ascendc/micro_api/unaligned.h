@@ -6,7 +6,7 @@
 
 namespace AscendC::Reg {
 
-namespace detail {
+namespace regimpl {
 
 inline const void* BlockOf(const VectorFunction& function, const void* p) {
     return static_cast<const uint8_t*>(p) - function.AddressOf(p) % 32;
@@ -79,46 +79,46 @@ inline void FlushStaged(UnalignRegForStore& staging, const char* api, Location w
     staging.count = 0;
 }
 
-}  // namespace detail
+}  // namespace regimpl
 
 #define REG_UNALIGNED(LoadPre, Load, Store, StorePost)                                                                     \
     template <typename T = DefaultType, typename P>                                                                        \
     inline void LoadPre(UnalignRegForLoad& ureg, P* p, sim::Location where = sim::Location::Here()) {                      \
         sim::VectorFunction& function = sim::InVectorFunction(#LoadPre, where);                                            \
         function.Spend({1, 0, 1, 0});                                                                                      \
-        ureg.block = detail::BlockOf(function, p);                                                                         \
+        ureg.block = regimpl::BlockOf(function, p);                                                                         \
     }                                                                                                                      \
     template <typename T = DefaultType, PostLiteral post = PostLiteral::POST_MODE_UPDATE, typename U, typename P,          \
               typename = IfRegisters<U>>                                                                                   \
     inline void Load(U& dst, UnalignRegForLoad& ureg, P*& p, uint32_t stride, sim::Location where = sim::Location::Here()) { \
-        detail::LoadStaged(dst, ureg, p, #Load, where);                                                                    \
+        regimpl::LoadStaged(dst, ureg, p, #Load, where);                                                                    \
         if (post == PostLiteral::POST_MODE_UPDATE) p += stride;                                                            \
     }                                                                                                                      \
     template <typename T = DefaultType, typename U, typename P, typename = IfRegisters<U>>                                 \
     inline void Load(U& dst, UnalignRegForLoad& ureg, P* p, sim::Location where = sim::Location::Here()) {                 \
-        detail::LoadStaged(dst, ureg, p, #Load, where);                                                                    \
+        regimpl::LoadStaged(dst, ureg, p, #Load, where);                                                                    \
     }                                                                                                                      \
     template <typename T = DefaultType, PostLiteral post = PostLiteral::POST_MODE_UPDATE, typename U, typename P,          \
               typename = IfRegisters<U>>                                                                                   \
     inline void Store(P*& p, U& src, UnalignRegForStore& ureg, uint32_t stride, sim::Location where = sim::Location::Here()) { \
-        detail::StoreStaged(p, src, ureg, stride, #Store, where);                                                          \
+        regimpl::StoreStaged(p, src, ureg, stride, #Store, where);                                                          \
         if (post == PostLiteral::POST_MODE_UPDATE) p += stride;                                                            \
     }                                                                                                                      \
     /* As many elements as the last Squeeze counted, behind those stored so far (AR). */                                   \
     template <typename T = DefaultType, typename U, typename P, typename = IfRegisters<U>>                                 \
     inline void Store(P* p, U& src, UnalignRegForStore& ureg, sim::Location where = sim::Location::Here()) {               \
         sim::VectorFunction& function = sim::InVectorFunction(#Store, where);                                              \
-        detail::StoreStaged(p + function.addressRegister / sizeof(P), src, ureg, function.storedLanes, #Store, where);     \
+        regimpl::StoreStaged(p + function.addressRegister / sizeof(P), src, ureg, function.storedLanes, #Store, where);     \
         function.addressRegister += function.storedLanes * sizeof(P);                                                      \
     }                                                                                                                      \
     template <typename T = DefaultType, PostLiteral post = PostLiteral::POST_MODE_UPDATE, typename P>                      \
     inline void StorePost(P*& p, UnalignRegForStore& ureg, int32_t stride, sim::Location where = sim::Location::Here()) {  \
-        detail::FlushStaged(ureg, #StorePost, where);                                                                      \
+        regimpl::FlushStaged(ureg, #StorePost, where);                                                                      \
         if (post == PostLiteral::POST_MODE_UPDATE) p += stride;                                                            \
     }                                                                                                                      \
     template <typename T = DefaultType, typename P>                                                                        \
     inline void StorePost(P* p, UnalignRegForStore& ureg, sim::Location where = sim::Location::Here()) {                   \
-        detail::FlushStaged(ureg, #StorePost, where);                                                                      \
+        regimpl::FlushStaged(ureg, #StorePost, where);                                                                      \
     }
 REG_UNALIGNED(LoadUnAlignPre, LoadUnAlign, StoreUnAlign, StoreUnAlignPost)
 REG_UNALIGNED(DataCopyUnAlignPre, DataCopyUnAlign, DataCopyUnAlign, DataCopyUnAlignPost)
@@ -128,13 +128,13 @@ REG_UNALIGNED(DataCopyUnAlignPre, DataCopyUnAlign, DataCopyUnAlign, DataCopyUnAl
 template <typename T = DefaultType, typename U, typename P, typename = IfRegisters<U>>
 inline void Load(U& dst, P* p, sim::Location where = sim::Location::Here()) {
     sim::InVectorFunction("Load", where).Spend({1, 0, 1, 0});
-    detail::LoadAnywhere(dst, p, "Load", where);
+    regimpl::LoadAnywhere(dst, p, "Load", where);
 }
 template <typename T = DefaultType, typename U, typename P, typename = IfRegisters<U>>
 inline void Store(P* p, U& src, uint32_t count, sim::Location where = sim::Location::Here()) {
     UnalignRegForStore staging;
-    detail::StoreStaged(p, src, staging, count, "Store", where);
-    detail::FlushStaged(staging, "Store", where);
+    regimpl::StoreStaged(p, src, staging, count, "Store", where);
+    regimpl::FlushStaged(staging, "Store", where);
 }
 template <typename T = DefaultType, typename U, typename P, typename = IfRegisters<U>>
 inline void Store(P* p, U& src, sim::Location where = sim::Location::Here()) {
@@ -142,7 +142,7 @@ inline void Store(P* p, U& src, sim::Location where = sim::Location::Here()) {
 }
 
 // --- masks in UB --------------------------------------------------------------------------------------------------------
-namespace detail {
+namespace regimpl {
 
 // DIST_NORM: 32 bytes. DIST_US: 16, each bit twice. DIST_DS: 64, every second bit.
 template <MaskDist dist>
@@ -173,33 +173,33 @@ inline void StoreMask(void* p, const MaskReg& src, const char* api, Location whe
     std::memcpy(out, packed, bytes);
 }
 
-}  // namespace detail
+}  // namespace regimpl
 
 #define REG_MASK_MEMORY(LoadName, StoreName)                                                                               \
     template <typename T = DefaultType, MaskDist dist = MaskDist::DIST_NORM, typename P>                                   \
     inline void LoadName(MaskReg& dst, P* p, sim::Location where = sim::Location::Here()) {                                \
-        detail::LoadMask<dist>(dst, p, #LoadName, where);                                                                  \
+        regimpl::LoadMask<dist>(dst, p, #LoadName, where);                                                                  \
     }                                                                                                                      \
     template <typename T = DefaultType, MaskDist dist = MaskDist::DIST_NORM, typename P>                                   \
     inline void LoadName(MaskReg& dst, P* p, AddrReg offset, sim::Location where = sim::Location::Here()) {                \
-        detail::LoadMask<dist>(dst, p + offset.elements, #LoadName, where);                                                \
+        regimpl::LoadMask<dist>(dst, p + offset.elements, #LoadName, where);                                                \
     }                                                                                                                      \
     template <typename T, PostLiteral post, MaskDist dist = MaskDist::DIST_NORM, typename P>                               \
     inline void LoadName(MaskReg& dst, P*& p, int32_t stride, sim::Location where = sim::Location::Here()) {               \
-        detail::LoadMask<dist>(dst, post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, #LoadName, where);             \
+        regimpl::LoadMask<dist>(dst, post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, #LoadName, where);             \
         if (post == PostLiteral::POST_MODE_UPDATE) p += stride;                                                            \
     }                                                                                                                      \
     template <typename T = DefaultType, MaskDist dist = MaskDist::DIST_NORM, typename P>                                   \
     inline void StoreName(P* p, MaskReg& src, sim::Location where = sim::Location::Here()) {                               \
-        detail::StoreMask<dist>(p, src, #StoreName, where);                                                                \
+        regimpl::StoreMask<dist>(p, src, #StoreName, where);                                                                \
     }                                                                                                                      \
     template <typename T = DefaultType, MaskDist dist = MaskDist::DIST_NORM, typename P>                                   \
     inline void StoreName(P* p, MaskReg& src, AddrReg offset, sim::Location where = sim::Location::Here()) {               \
-        detail::StoreMask<dist>(p + offset.elements, src, #StoreName, where);                                              \
+        regimpl::StoreMask<dist>(p + offset.elements, src, #StoreName, where);                                              \
     }                                                                                                                      \
     template <typename T, PostLiteral post, MaskDist dist = MaskDist::DIST_NORM, typename P>                               \
     inline void StoreName(P*& p, MaskReg& src, int32_t stride, sim::Location where = sim::Location::Here()) {              \
-        detail::StoreMask<dist>(post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, src, #StoreName, where);           \
+        regimpl::StoreMask<dist>(post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, src, #StoreName, where);           \
         if (post == PostLiteral::POST_MODE_UPDATE) p += stride;                                                            \
     }
 REG_MASK_MEMORY(LoadAlign, StoreAlign)
