@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,14 +55,14 @@ def launch(file, entry: str, block_dim: int, args: Sequence[Any] | Mapping[str, 
     values, tiling_name = _bind(entry, parameters, args, tiling)
     kinds = {name: dtype_named(d) for name, d in (dtypes or {}).items()}
     columns = [(name, kinds.get(name) or arrays.dtype_of(v, f"{entry}: {name}"), "FORMAT_ND")
-               for name, v in values.items() if arrays.is_array(v)]
+               for name, v in values.items() if arrays.is_array(v) and name != tiling_name]
     columns += [(name, kind, "FORMAT_ND") for name, kind in kinds.items() if not arrays.is_array(values.get(name))]
     arch = runtime.arch(soc)
     macros = (*ARCHES[arch], *(f"{k}={v}" for k, v in (defines or {}).items()))
     unit = Unit(f"{relative} [{arch}]", root,
                 text=kernel_source.text(kernel_source.dtype_defines(columns), str(relative), entry, ()),
                 includes=(root, *compiler.KERNEL_INCLUDES, (root / relative).parent, *map(Path, include_dirs)),
-                defines=macros)
+                defines=macros, kernel=True)
     library, _ = compiler.compile_unit(unit)
     roles = _roles(entry, parameters, outputs, inputs)
     alive: list[Any] = []
@@ -85,10 +84,11 @@ def _locate(file, entry: str) -> tuple[Path, Path]:
     from . import cache
 
     if isinstance(file, str) and "\n" in file:
-        folder = cache.root() / "sources" / hashlib.sha256(file.encode()).hexdigest()[:16]
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{entry}.cpp").write_text(file)
-        return folder, Path(f"{entry}.cpp")
+        def make(folder: Path) -> None:
+            folder.mkdir()
+            (folder / f"{entry}.cpp").write_text(file)
+
+        return cache.obtain("sources", cache.key_of([entry, file]), make)[0], Path(f"{entry}.cpp")
     path = Path(file).expanduser().resolve()
     if not path.is_file():
         raise BuildError(f"{path} does not exist")

@@ -6,12 +6,11 @@
     <package>/kernel/<arch>/<file>_<column>.so       one per dtype column; arch is membase or regbase
     <package>/op_info.json
 
-Every compiled file is a cached unit; a package is hard links to units, named by what it is made of.
+Every compiled file is a cached unit; a package is a copy of its units, named by what it is made of.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -161,7 +160,7 @@ def _kernel_unit(root: Path, op: OpInfo, kernel: Path, arch: str, column: int) -
     dtypes = " ".join(p.dtype(column).name for p in op.inputs)
     return Unit(f"{relative} [{arch}, column {column}: {dtypes}]", root,
                 text=kernel_source.text(kernel_source.column_defines(op, column), str(relative), entry, op.tiling_classes),
-                includes=(root, *compiler.KERNEL_INCLUDES, kernel.parent), defines=ARCHES[arch])
+                includes=(root, *compiler.KERNEL_INCLUDES, kernel.parent), defines=ARCHES[arch], kernel=True)
 
 
 def _assemble(files: dict[str, Path], ops: list[OpInfo], name: str) -> Path:
@@ -173,10 +172,7 @@ def _assemble(files: dict[str, Path], ops: list[OpInfo], name: str) -> Path:
         for place, unit in files.items():
             target = package / place
             target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(unit, target)
-            except OSError:  # a file system without hard links
-                shutil.copyfile(unit, target)
+            shutil.copyfile(unit, target)  # not a link: libraries are told apart by inode when they are loaded
         for place, text in headers.items():
             (package / place).parent.mkdir(parents=True, exist_ok=True)
             (package / place).write_text(text)

@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+_KINDS = ("packages", "units", "sources")
+
 
 def root() -> Path:
     """$CUSTOM_OPS_CACHE_DIR, else the user's cache directory of the platform."""
@@ -73,7 +75,7 @@ def obtain(kind: str, name: str, make: Callable[[Path], None]) -> tuple[Path, bo
 def contents() -> list[tuple[str, int, int]]:
     """(kind, entries, bytes) of what is stored."""
     found = []
-    for kind in ("packages", "units"):
+    for kind in _KINDS:
         entries = [e for e in (root() / kind).glob("*") if not e.name.startswith("tmp-")]
         files = (f for e in entries for f in ([e] if e.is_file() else e.rglob("*")))
         found.append((kind, len(entries), sum(f.stat().st_size for f in files if f.is_file())))
@@ -82,5 +84,5 @@ def contents() -> list[tuple[str, int, int]]:
 
 def clear() -> None:
     """Removes every entry. Packages already loaded by running processes stay usable there."""
-    for kind in ("packages", "units", "locks"):
+    for kind in (*_KINDS, "locks"):
         shutil.rmtree(root() / kind, ignore_errors=True)

@@ -76,7 +76,7 @@ class Unit:
     """One translation unit, or one link of objects, and the file it gives."""
 
     label: str                                  # what progress and errors call it
-    root: Path                                  # prefix that file names in reports lose
+    root: Path                                  # the op folder
     source: Path | None = None                  # a file of the user, or
     text: str | None = None                     # a generated source
     objects: tuple[Path, ...] = ()              # to be linked
@@ -84,6 +84,7 @@ class Unit:
     defines: tuple[str, ...] = ()
     headers: dict[str, str] = field(default_factory=dict, hash=False)  # generated, found by #include "name"
     shared: bool = True                         # a library; else an object file
+    kernel: bool = False                        # names its source files at run time, so these are part of its content
     link: tuple[str, ...] = ()
 
     @property
@@ -113,7 +114,7 @@ def compile_unit(unit: Unit, compiler: Compiler | None = None) -> tuple[Path, bo
     for path in ([unit.source] if unit.source else []) + list(unit.objects):
         sources.closure(path, include_dirs, seen) if path.suffix != ".o" else seen.setdefault(path, path.read_bytes())
     for path, data in seen.items():
-        parts += [_relative(path, unit.root), data]
+        parts += [str(path) if unit.kernel else _relative(path, unit.root), data]
 
     def make(output: Path) -> None:
         scratch = output.parent
@@ -126,8 +127,7 @@ def compile_unit(unit: Unit, compiler: Compiler | None = None) -> tuple[Path, bo
             generated = scratch / f"{unit.label.replace('/', '_')}.cpp"
             generated.write_text(unit.text)
             inputs.append(str(generated))
-        command = [*compiler.command, *flags, f"-fmacro-prefix-map={unit.root}/=",
-                   f"-fmacro-prefix-map={scratch}/=", f"-I{scratch}", *(f"-I{d}" for d in include_dirs),
+        command = [*compiler.command, *flags, f"-I{scratch}", *(f"-I{d}" for d in include_dirs),
                    *([] if unit.shared else ["-c"]), *inputs, "-o", str(output)]
         # Libraries come after the objects that need them.
         command = [c for c in command if not c.startswith("-l")] + [c for c in command if c.startswith("-l")]

@@ -40,8 +40,7 @@ def build_error(unit, output: str, command: list[str]) -> BuildError:
     if not errors:
         errors = [CompileError("", 0, line) for line in output.strip().splitlines()[-3:]] or [
             CompileError("", 0, "the compiler gave no message")]
-    is_kernel = any("NPU_ARCH" in define for define in unit.defines)
-    hints = _hints(errors, unit) if is_kernel else []
+    hints = _hints(errors, unit) if unit.kernel else []
     lines = [f"{unit.label} does not compile:"]
     lines += [f"  {error}" for error in errors[:_SHOWN]]
     if len(errors) > _SHOWN:
