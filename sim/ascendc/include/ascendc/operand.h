@@ -120,6 +120,26 @@ SIM_INLINE inline T Narrow(V value) {
     else return static_cast<T>(value);
 }
 
+// Loops read and write 16-bit floats as integers; may_alias, because other code uses their own types.
+typedef uint16_t __attribute__((may_alias)) Word16;
+template <typename T> struct StoredAs { typedef T Type; };
+template <> struct StoredAs<half> { typedef Word16 Type; };
+template <> struct StoredAs<bfloat16_t> { typedef Word16 Type; };
+template <typename T> using Stored = typename StoredAs<T>::Type;
+template <typename T>
+SIM_INLINE inline auto LoadLane(Stored<T> stored) {
+    if constexpr (std::is_same_v<T, half>) return FloatOfHalf(stored);
+    else if constexpr (std::is_same_v<T, bfloat16_t>) return Bits<float>(uint32_t(stored) << 16);
+    else return stored;
+}
+template <typename T, typename V>
+SIM_INLINE inline Stored<T> StoreLane(V value) {
+    if constexpr (std::is_same_v<T, V> && (std::is_same_v<T, half> || std::is_same_v<T, bfloat16_t>)) return Bits<uint16_t>(value);
+    else if constexpr (std::is_same_v<T, half>) return HalfOfFloat(static_cast<float>(value));
+    else if constexpr (std::is_same_v<T, bfloat16_t>) return Bfloat16OfFloat(static_cast<float>(value));
+    else return static_cast<T>(value);
+}
+
 // --- lanes and strides --------------------------------------------------------------------------------------------
 // Strides of one operand, in 32-byte blocks: between the blocks of a repeat and between repeats.
 struct Stride {

@@ -31,9 +31,9 @@ template <typename D, typename Body, typename... S, size_t... I>
 SIM_INLINE inline void LoopOver(const Call& call, std::index_sequence<I...>) {
     Body body = *reinterpret_cast<const Body*>(call.body);
     const Lanes& lanes = call.lanes;
-    const auto run = [&body](uint32_t n, D* dst, const S*... src) SIM_INLINE {
+    const auto run = [&body](uint32_t n, Stored<D>* dst, const Stored<S>*... src) SIM_INLINE {
         SIM_INDEPENDENT
-        for (uint32_t i = 0; i < n; ++i) dst[i] = Narrow<D>(body(Widen(src[i])...));
+        for (uint32_t i = 0; i < n; ++i) dst[i] = StoreLane<D>(body(LoadLane<S>(src[i])...));
     };
     const auto at = [&call](uint32_t operand, uint32_t size, uint32_t repeat, uint32_t lane) SIM_INLINE {
         const Call::Pointer& p = call.operands[operand];
@@ -44,8 +44,8 @@ SIM_INLINE inline void LoopOver(const Call& call, std::index_sequence<I...>) {
         for (uint32_t lane = 0; lane < active; lane += call.step) {
             if (lanes.irregular && !lanes.Has(lane)) continue;
             const uint32_t n = active - lane < call.step ? active - lane : call.step;
-            run(n, reinterpret_cast<D*>(at(0, sizeof(D), r, lane)),
-                reinterpret_cast<const S*>(at(uint32_t(I) + 1, sizeof(S), r, lane))...);
+            run(n, reinterpret_cast<Stored<D>*>(at(0, sizeof(D), r, lane)),
+                reinterpret_cast<const Stored<S>*>(at(uint32_t(I) + 1, sizeof(S), r, lane))...);
         }
     }
 }

@@ -3,6 +3,9 @@
 
 #include "ascendc/operand.h"
 
+// Declared free of side effects: taken to set errno, it would keep loops scalar.
+extern "C" float sqrtf(float) noexcept __attribute__((const));
+
 namespace sim::vec {
 
 // Integer overflow: the documentation of Add and Sub says that int16 and int32 saturate; products were seen to keep their
@@ -53,6 +56,28 @@ template <typename T>
 SIM_INLINE inline T Magnitude(T a) {
     if constexpr (std::is_integral_v<T>) return a < 0 ? Difference(T(0), a) : a;
     else return __builtin_fabsf(a);
+}
+
+SIM_INLINE inline float SquareRoot(float a) { return ::sqrtf(a); }
+
+// exp in double, rounded once: within 0.501 ulp of float, and the same on every host and in every lane.
+SIM_INLINE inline float Exponential(float a) {
+    const float below = a > 89.0f ? 89.0f : a;                 // exp(89) is infinite in float
+    const double x = below < -104.0f ? -104.0f : below;        // exp(-104) is 0; NaN stays
+    const double shifted = x * 0x1.71547652b82fep+0 + 0x1.8p52;  // log2(e); the sum rounds to an integer n in the low bits
+    const double f = x - (shifted - 0x1.8p52) * 0x1.62e42fefa39efp-1;  // ln(2); |f| <= 0.35
+    // Taylor to f^9: the next term is below 1e-11 of the result
+    double sum = 1.0 / 362880;
+    sum = sum * f + 1.0 / 40320;
+    sum = sum * f + 1.0 / 5040;
+    sum = sum * f + 1.0 / 720;
+    sum = sum * f + 1.0 / 120;
+    sum = sum * f + 1.0 / 24;
+    sum = sum * f + 1.0 / 6;
+    sum = sum * f + 0.5;
+    sum = sum * f + 1.0;
+    sum = sum * f + 1.0;
+    return float(sum * Bits<double>((Bits<uint64_t>(shifted) + 1023) << 52));  // times 2^n
 }
 
 template <typename T>

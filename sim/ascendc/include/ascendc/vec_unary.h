@@ -50,13 +50,13 @@ namespace AscendC {
         detail::Name##Lanes(sim::vec::BitsForm(mask, repeatTime, isSetMask), dst, src, repeatParams, where);          \
     }
 
-// Exp and Ln: libm in float. Rsqrt and Reciprocal: the device runs them at full rate and may approximate; no public
+// Ln: libm in float. Rsqrt and Reciprocal: the device runs them at full rate and may approximate; no public
 // document gives the bits, so they are exact here and a kernel must not rely on more than a loose tolerance.
 //        name        arch 2201              arch 3510 adds              cost  16-bit takes 2x  lane
-SIM_UNARY(Exp,        kHalf | kFloat,        0,                    VectorExp,    true,  __builtin_expf(a))
+SIM_UNARY(Exp,        kHalf | kFloat,        0,                    VectorExp,    true,  Exponential(a))
 SIM_UNARY(Ln,         kHalf | kFloat,        0,                    VectorExp,    true,  __builtin_logf(a))
-SIM_UNARY(Sqrt,       kHalf | kFloat,        0,                    VectorExp,    true,  __builtin_sqrtf(a))
-SIM_UNARY(Rsqrt,      kHalf | kFloat,        0,                    VectorSimple, false, 1.0f / __builtin_sqrtf(a))
+SIM_UNARY(Sqrt,       kHalf | kFloat,        0,                    VectorExp,    true,  SquareRoot(a))
+SIM_UNARY(Rsqrt,      kHalf | kFloat,        0,                    VectorSimple, false, 1.0f / SquareRoot(a))
 SIM_UNARY(Reciprocal, kHalf | kFloat,        0,                    VectorSimple, false, 1.0f / a)
 SIM_UNARY(Abs,        kHalf | kFloat,        kI8 | kI16 | kI32 | kI64, VectorSimple, false, Magnitude(a))
 SIM_UNARY(Relu,       kHalf | kFloat | kI32, kI64,                 VectorSimple, false, Positive(a))
