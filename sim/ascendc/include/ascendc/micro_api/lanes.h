@@ -32,6 +32,10 @@ template <typename T> inline constexpr bool kNumberOrBf16 = kNumber<T> || std::i
 template <typename T, typename Reg>
 inline constexpr bool kNames = std::is_same_v<T, DefaultType> || std::is_same_v<T, typename Reg::ActualT>;
 
+// T, when given, is what the pointer points to.
+template <typename T, typename Pointed>
+inline constexpr bool kPoints = std::is_same_v<T, DefaultType> || std::is_same_v<T, std::remove_cv_t<Pointed>>;
+
 template <uint32_t bytes> struct UintOf;
 template <> struct UintOf<1> { using Type = uint8_t; };
 template <> struct UintOf<2> { using Type = uint16_t; };

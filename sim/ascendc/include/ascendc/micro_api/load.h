@@ -39,15 +39,16 @@ REG_INLINE inline void TakeLanes(U& dst, const uint8_t* data, const sim::SourceT
     }
 }
 
-template <LoadDist dist, typename T, typename U>
+template <typename Named, LoadDist dist, typename T, typename U>
 REG_INLINE inline void CheckLoadTypes() {
+    static_assert(kPoints<Named, T>, "LoadAlign: T is not the type the pointer points to");
     static_assert(sizeof(T) == sizeof(typename U::ActualT), "LoadAlign: pointer and register have types of different width");
     static_assert(ElementBytes(dist) == 0 || ElementBytes(dist) == sizeof(T), "LoadAlign: LoadDist is for another width");
 }
 
-template <LoadDist dist, typename T, typename U>
+template <typename Named, LoadDist dist, typename T, typename U>
 REG_INLINE inline void LoadOne(U& dst, const T* p, const char* api, Location where) {
-    CheckLoadTypes<dist, T, U>();
+    CheckLoadTypes<Named, dist, T, U>();
     constexpr Spread spread = LoadSpread<dist, sizeof(T)>();
     static_assert(spread.registers == 1, "LoadAlign: this LoadDist fills two registers");
     VectorFunction& function = sim::InVectorFunction(api, where);
@@ -68,9 +69,9 @@ REG_INLINE inline void LoadOne(U& dst, const T* p, const char* api, Location whe
     }
 }
 
-template <LoadDist dist, typename T, typename U>
+template <typename Named, LoadDist dist, typename T, typename U>
 REG_INLINE inline void LoadTwo(U& dst0, U& dst1, const T* p, const char* api, Location where) {
-    CheckLoadTypes<dist, T, U>();
+    CheckLoadTypes<Named, dist, T, U>();
     constexpr Spread spread = LoadSpread<dist, sizeof(T)>();
     static_assert(spread.registers == 2, "LoadAlign: this LoadDist fills one register");
     VectorFunction& function = sim::InVectorFunction(api, where);
@@ -109,30 +110,30 @@ inline void LoadBlocks(U& dst, const T* p, uint32_t stride, const MaskReg& mask,
     template <typename T = DefaultType, LoadDist dist = LoadDist::DIST_NORM, typename U, typename P,                       \
               typename = IfRegisters<U>>                                                                                   \
     REG_INLINE inline void Name(U& dst, P* p, sim::Location where = sim::Location::Here()) {                               \
-        regimpl::LoadOne<dist>(dst, p, #Name, where);                                                                       \
+        regimpl::LoadOne<T, dist>(dst, p, #Name, where);                                                                    \
     }                                                                                                                      \
     template <typename T = DefaultType, LoadDist dist = LoadDist::DIST_NORM, typename U, typename P,                       \
               typename = IfRegisters<U>>                                                                                   \
     REG_INLINE inline void Name(U& dst, P* p, AddrReg offset, sim::Location where = sim::Location::Here()) {               \
-        regimpl::LoadOne<dist>(dst, p + offset.elements, #Name, where);                                                     \
+        regimpl::LoadOne<T, dist>(dst, p + offset.elements, #Name, where);                                                  \
     }                                                                                                                      \
     template <typename T, PostLiteral post, LoadDist dist = LoadDist::DIST_NORM, typename U, typename P,                   \
               typename = IfRegisters<U>>                                                                                   \
     REG_INLINE inline void Name(U& dst, P*& p, int32_t stride, sim::Location where = sim::Location::Here()) {              \
-        regimpl::LoadOne<dist>(dst, post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, #Name, where);                  \
+        regimpl::LoadOne<T, dist>(dst, post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, #Name, where);               \
         if (post == PostLiteral::POST_MODE_UPDATE) p += stride;                                                            \
     }                                                                                                                      \
     template <typename T, LoadDist dist, typename U, typename P, typename = IfRegisters<U>>                                \
     REG_INLINE inline void Name(U& dst0, U& dst1, P* p, sim::Location where = sim::Location::Here()) {                     \
-        regimpl::LoadTwo<dist>(dst0, dst1, p, #Name, where);                                                                \
+        regimpl::LoadTwo<T, dist>(dst0, dst1, p, #Name, where);                                                             \
     }                                                                                                                      \
     template <typename T, LoadDist dist, typename U, typename P, typename = IfRegisters<U>>                                \
     REG_INLINE inline void Name(U& dst0, U& dst1, P* p, AddrReg offset, sim::Location where = sim::Location::Here()) {     \
-        regimpl::LoadTwo<dist>(dst0, dst1, p + offset.elements, #Name, where);                                              \
+        regimpl::LoadTwo<T, dist>(dst0, dst1, p + offset.elements, #Name, where);                                           \
     }                                                                                                                      \
     template <typename T, PostLiteral post, LoadDist dist, typename U, typename P, typename = IfRegisters<U>>              \
     REG_INLINE inline void Name(U& dst0, U& dst1, P*& p, int32_t stride, sim::Location where = sim::Location::Here()) {    \
-        regimpl::LoadTwo<dist>(dst0, dst1, post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, #Name, where);           \
+        regimpl::LoadTwo<T, dist>(dst0, dst1, post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, #Name, where);        \
         if (post == PostLiteral::POST_MODE_UPDATE) p += stride;                                                            \
     }                                                                                                                      \
     template <typename T, DataCopyMode mode, typename U, typename P, typename = IfRegisters<U>>                            \

@@ -12,3 +12,11 @@
 #include "ascendc/micro_api/shuffle.h"
 #include "ascendc/micro_api/store.h"
 #include "ascendc/micro_api/unaligned.h"
+#include "ascendc/not_modelled.h"
+
+namespace AscendC::Reg {
+
+SIM_NOT_MODELLED(Histograms)
+SIM_NOT_MODELLED(Slide)
+
+}  // namespace AscendC::Reg

@@ -68,17 +68,18 @@ inline void PutLanes(uint8_t* out, const uint8_t* lanesOf, const MaskReg& mask, 
     }
 }
 
-template <StoreDist dist, typename T, typename U>
+template <typename Named, StoreDist dist, typename T, typename U>
 REG_INLINE inline void CheckStoreTypes() {
+    static_assert(kPoints<Named, T>, "StoreAlign: T is not the type the pointer points to");
     static_assert(sizeof(T) == sizeof(typename U::ActualT) || dist == StoreDist::DIST_PACK_B16 ||
                   dist == StoreDist::DIST_PACK_B32 || dist == StoreDist::DIST_PACK_B64 || dist == StoreDist::DIST_PACK4_B32,
                   "StoreAlign: pointer and register have types of different width");
     static_assert(ElementBytes(dist) == 0 || ElementBytes(dist) == sizeof(T), "StoreAlign: StoreDist is for another width");
 }
 
-template <StoreDist dist, typename T, typename... U>
+template <typename Named, StoreDist dist, typename T, typename... U>
 REG_INLINE inline void StoreRegisters(T* p, const MaskReg& given, const char* api, Location where, const U&... src) {
-    (CheckStoreTypes<dist, T, U>(), ...);
+    (CheckStoreTypes<Named, dist, T, U>(), ...);
     constexpr Spread spread = StoreSpread<dist, sizeof(T)>();
     static_assert(spread.registers == sizeof...(U), "StoreAlign: this StoreDist takes another number of registers");
     VectorFunction& function = sim::InVectorFunction(api, where);
@@ -123,29 +124,29 @@ inline void StoreBlocks(T* p, const U& src, uint32_t stride, const MaskReg& mask
     template <typename T = DefaultType, StoreDist dist = StoreDist::DIST_NORM, typename U, typename P,                     \
               typename = IfRegisters<U>>                                                                                   \
     REG_INLINE inline void Name(P* p, U& src, MaskReg& mask, sim::Location where = sim::Location::Here()) {                \
-        regimpl::StoreRegisters<dist>(p, mask, #Name, where, src);                                                          \
+        regimpl::StoreRegisters<T, dist>(p, mask, #Name, where, src);                                                       \
     }                                                                                                                      \
     template <typename T = DefaultType, StoreDist dist = StoreDist::DIST_NORM, typename U, typename P,                     \
               typename = IfRegisters<U>>                                                                                   \
     REG_INLINE inline void Name(P* p, U& src, AddrReg offset, MaskReg& mask,                                               \
                                 sim::Location where = sim::Location::Here()) {                                             \
-        regimpl::StoreRegisters<dist>(p + offset.elements, mask, #Name, where, src);                                        \
+        regimpl::StoreRegisters<T, dist>(p + offset.elements, mask, #Name, where, src);                                     \
     }                                                                                                                      \
     template <typename T, PostLiteral post, StoreDist dist = StoreDist::DIST_NORM, typename U, typename P,                 \
               typename = IfRegisters<U>>                                                                                   \
     REG_INLINE inline void Name(P*& p, U& src, int32_t stride, MaskReg& mask,                                              \
                                 sim::Location where = sim::Location::Here()) {                                             \
-        regimpl::StoreRegisters<dist>(post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, mask, #Name, where, src);     \
+        regimpl::StoreRegisters<T, dist>(post == PostLiteral::POST_MODE_UPDATE ? p : p + stride, mask, #Name, where, src);  \
         if (post == PostLiteral::POST_MODE_UPDATE) p += stride;                                                            \
     }                                                                                                                      \
     template <typename T, StoreDist dist, typename U, typename P, typename = IfRegisters<U>>                               \
     REG_INLINE inline void Name(P* p, U& src0, U& src1, MaskReg& mask, sim::Location where = sim::Location::Here()) {      \
-        regimpl::StoreRegisters<dist>(p, mask, #Name, where, src0, src1);                                                   \
+        regimpl::StoreRegisters<T, dist>(p, mask, #Name, where, src0, src1);                                                \
     }                                                                                                                      \
     template <typename T, StoreDist dist, typename U, typename P, typename = IfRegisters<U>>                               \
     REG_INLINE inline void Name(P* p, U& src0, U& src1, AddrReg offset, MaskReg& mask,                                     \
                                 sim::Location where = sim::Location::Here()) {                                             \
-        regimpl::StoreRegisters<dist>(p + offset.elements, mask, #Name, where, src0, src1);                                 \
+        regimpl::StoreRegisters<T, dist>(p + offset.elements, mask, #Name, where, src0, src1);                              \
     }                                                                                                                      \
     template <typename T, DataCopyMode mode, typename U, typename P, typename = IfRegisters<U>>                            \
     inline void Name(P* p, U& src, uint32_t blockStride, MaskReg& mask, sim::Location where = sim::Location::Here()) {     \
