@@ -56,15 +56,17 @@ constexpr uint32_t CastModes(Types dst, Types src) {
 }
 
 // --- conversions ----------------------------------------------------------------------------------------------------
+// By way of rint, which compilers vectorise on every host; a result of 0 keeps the sign of the value.
 SIM_INLINE inline float RoundIntegral(float value, RoundMode mode) {
-    switch (mode) {
-        case RoundMode::CAST_FLOOR: return __builtin_floorf(value);
-        case RoundMode::CAST_CEIL: return __builtin_ceilf(value);
-        // half away from zero: the largest float below 1/2 does not push an integer to the next one
-        case RoundMode::CAST_ROUND: return __builtin_truncf(value + __builtin_copysignf(0x1.fffffep-2f, value));
-        case RoundMode::CAST_TRUNC: return __builtin_truncf(value);
-        default: return __builtin_rintf(value);  // half to even
-    }
+    const float even = __builtin_rintf(value);  // half to even
+    const float one = __builtin_copysignf(1.0f, value);
+    float result = even;
+    if (mode == RoundMode::CAST_FLOOR) result = even > value ? even - 1.0f : even;
+    if (mode == RoundMode::CAST_CEIL) result = even < value ? even + 1.0f : even;
+    if (mode == RoundMode::CAST_TRUNC) result = __builtin_fabsf(even) > __builtin_fabsf(value) ? even - one : even;
+    // half away from zero: differs from `even` where that is half a unit nearer to zero
+    if (mode == RoundMode::CAST_ROUND) result = value - even == 0.5f * one ? even + one : even;
+    return __builtin_copysignf(result, value);
 }
 
 // Integral float to integer: saturates, NaN becomes 0.
