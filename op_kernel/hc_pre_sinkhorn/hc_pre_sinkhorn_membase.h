@@ -47,28 +47,32 @@ public:
 
     __aicore__ inline void Process() {
         if (tiling_.tokens == 0) return;
-        Tile tile;
-        tile.First(tiling_, share_);
         CopyInMixes(0);
-        CopyInX(tile);  // arrives while the weights are computed
-        bool more = true;
+        Tile tile, ahead;
+        tile.First(tiling_, share_);
+        ahead.First(tiling_, share_);
+        bool more = true;  // whether `ahead`, the next tile to load, exists
+        for (uint32_t i = 0; i < kAhead && more; ++i) {  // these arrive while the weights are computed
+            CopyInX(ahead);
+            more = ahead.Next(tiling_, share_);
+        }
         for (uint32_t batch = 0; batch < share_.rows; batch += tiling_.batchRows) {
             const uint32_t rows = Min(tiling_.batchRows, share_.rows - batch);
             ComputeWeights(batch, rows);
             if (batch + rows < share_.rows) CopyInMixes(batch + rows);
-            while (more && tile.row < batch + rows) {
-                AscendC::LocalTensor<T> x = xQue_.template DeQue<T>();
-                Tile next = tile;
-                more = next.Next(tiling_, share_);
-                if (more) CopyInX(next);
-                ComputeY(x, tile, batch);
+            for (bool rest = true; rest && tile.row < batch + rows; rest = tile.Next(tiling_, share_)) {
+                ComputeY(tile, batch);
+                if (more) {
+                    CopyInX(ahead);
+                    more = ahead.Next(tiling_, share_);
+                }
                 CopyOutY(tile);
-                tile = next;
             }
         }
     }
 
 private:
+    static constexpr uint32_t kAhead = 2;  // x tiles in flight: both buffers
     static constexpr bool kNarrow = sizeof(T) == 2;  // x needs a float32 copy
 
     __aicore__ inline void InitViews() {
@@ -214,7 +218,8 @@ private:
         xQue_.EnQue(x);
     }
 
-    __aicore__ inline void ComputeY(const AscendC::LocalTensor<T>& x, const Tile& tile, uint32_t batch) {
+    __aicore__ inline void ComputeY(const Tile& tile, uint32_t batch) {
+        AscendC::LocalTensor<T> x = xQue_.template DeQue<T>();
         const uint32_t pitch = RowPitch<T>(tile.columns), rowPitch = n_ * pitch, lines = tile.rows * n_;
         AscendC::LocalTensor<float> wide;
         FenceVector();  // work_ holds planes or the previous tile
@@ -253,7 +258,8 @@ private:
     uint32_t n_ = 0, mix_ = 0, mixPitch_ = 0;
     AscendC::GlobalTensor<float> mixes_, rsqrt_, scale_, base_, post_, comb_;
     AscendC::GlobalTensor<T> x_, y_;
-    AscendC::TQue<AscendC::TPosition::VECIN, 1> mixQue_, xQue_;
+    AscendC::TQue<AscendC::TPosition::VECIN, 1> mixQue_;
+    AscendC::TQue<AscendC::TPosition::VECIN, kAhead> xQue_;
     AscendC::TQue<AscendC::TPosition::VECOUT, 1> yQue_, postQue_, combQue_;
     AscendC::TBuf<AscendC::TPosition::VECCALC> preBuf_, constantBuf_, workBuf_;
     AscendC::LocalTensor<float> base1_, scale1_, base_8_, scale_8_, one_;

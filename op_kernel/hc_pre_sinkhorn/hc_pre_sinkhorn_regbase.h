@@ -46,28 +46,32 @@ public:
 
     __aicore__ inline void Process() {
         if (tiling_.tokens == 0) return;
-        Tile tile;
-        tile.First(tiling_, share_);
         CopyInMixes(0);
-        CopyInX(tile);  // arrives while the weights are computed
-        bool more = true;
+        Tile tile, ahead;
+        tile.First(tiling_, share_);
+        ahead.First(tiling_, share_);
+        bool more = true;  // whether `ahead`, the next tile to load, exists
+        for (uint32_t i = 0; i < kAhead && more; ++i) {  // these arrive while the weights are computed
+            CopyInX(ahead);
+            more = ahead.Next(tiling_, share_);
+        }
         for (uint32_t batch = 0; batch < share_.rows; batch += tiling_.batchRows) {
             const uint32_t rows = Min(tiling_.batchRows, share_.rows - batch);
             ComputeWeights(batch, rows);
             if (batch + rows < share_.rows) CopyInMixes(batch + rows);
-            while (more && tile.row < batch + rows) {
-                AscendC::LocalTensor<T> x = xQue_.template DeQue<T>();
-                Tile next = tile;
-                more = next.Next(tiling_, share_);
-                if (more) CopyInX(next);
-                ComputeY(x, tile, batch);
+            for (bool rest = true; rest && tile.row < batch + rows; rest = tile.Next(tiling_, share_)) {
+                ComputeY(tile, batch);
+                if (more) {
+                    CopyInX(ahead);
+                    more = ahead.Next(tiling_, share_);
+                }
                 CopyOutY(tile);
-                tile = next;
             }
         }
     }
 
 private:
+    static constexpr uint32_t kAhead = 2;  // x tiles in flight: both buffers
     static constexpr uint32_t kMaxRounds = 60000;  // loop counters of a vector function have 16 bits
 
     __aicore__ inline void LoadConstants(AscendC::TPipe* pipe) {
@@ -152,7 +156,8 @@ private:
         xQue_.EnQue(x);
     }
 
-    __aicore__ inline void ComputeY(const AscendC::LocalTensor<T>& x, const Tile& tile, uint32_t batch) {
+    __aicore__ inline void ComputeY(const Tile& tile, uint32_t batch) {
+        AscendC::LocalTensor<T> x = xQue_.template DeQue<T>();
         AscendC::LocalTensor<T> y = yQue_.template AllocTensor<T>();
         WeightedSum(Pointer(y), Pointer(x), Pointer(preBuf_.Get<float>()) + (tile.row - batch), static_cast<uint16_t>(tile.rows),
                     tile.columns, RowPitch<T>(tile.columns), static_cast<uint16_t>(n_), prePitch_);
@@ -196,7 +201,8 @@ private:
     WeightBuffers in_{};
     AscendC::GlobalTensor<float> mixes_, rsqrt_, scale_, base_, post_, comb_;
     AscendC::GlobalTensor<T> x_, y_;
-    AscendC::TQue<AscendC::TPosition::VECIN, 1> mixQue_, xQue_;
+    AscendC::TQue<AscendC::TPosition::VECIN, 1> mixQue_;
+    AscendC::TQue<AscendC::TPosition::VECIN, kAhead> xQue_;
     AscendC::TQue<AscendC::TPosition::VECOUT, 1> yQue_, postQue_, combQue_;
     AscendC::TBuf<AscendC::TPosition::VECCALC> preBuf_, constantBuf_, workBuf_;
 };
