@@ -84,6 +84,12 @@ private:
     bool Issue(const Instruction& instruction);
     void AddSlice(const Instruction& instruction, const Timeline::Span& span);
     void CheckTimeout();
+    void Reach(const char* name, Location where) {         // the kernel calls an API that the device would execute
+        constexpr uint64_t kTimeoutEvery = 1024;           // calls; reading the clock costs as much as issuing one
+        lastName_ = name;
+        lastWhere_ = where;
+        if (++reached_ % kTimeoutEvery == 0) CheckTimeout();
+    }
     // --- operand_checks.cpp
     void CheckOperands(const Instruction& instruction);
     void CheckLocal(const Instruction& instruction, const Operand& operand, const Region& region, uint64_t begin,
@@ -136,8 +142,8 @@ private:
     const bool adversarial_;
     bool aborted_ = false;
     int taskType_ = 0;
-    uint64_t issued_ = 0;
-    const char* lastName_ = "";      // instruction issued last
+    uint64_t reached_ = 0;           // API calls so far
+    const char* lastName_ = "";      // API called last
     Location lastWhere_;
     Timeline timeline_;
     Order order_;

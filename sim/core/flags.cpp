@@ -28,6 +28,7 @@ bool CoreState::EventIsLegal(const char* api, Pipe source, Pipe destination, int
 void Core::SetFlag(Pipe source, Pipe destination, int id, Location where) {
     CoreState& s = state_;
     if (s.aborted_) return;
+    s.Reach("SetFlag", where);
     s.EventIsLegal("SetFlag", source, destination, id, where);
     CoreState::Flag& flag = s.FlagOf(source, destination, id);
     if (flag.set) {
@@ -50,8 +51,7 @@ void Core::SetFlag(Pipe source, Pipe destination, int id, Location where) {
 void Core::WaitFlag(Pipe source, Pipe destination, int id, Location where) {
     CoreState& s = state_;
     if (s.aborted_) return;
-    s.lastName_ = "WaitFlag";
-    s.lastWhere_ = where;
+    s.Reach("WaitFlag", where);
     s.EventIsLegal("WaitFlag", source, destination, id, where);
     CoreState::Flag& flag = s.FlagOf(source, destination, id);
     if (!flag.set) {
@@ -78,6 +78,7 @@ bool Core::FlagIsSet(Pipe source, Pipe destination, int id) const {
 void Core::PipeBarrier(Pipe pipe, Location where) {
     CoreState& s = state_;
     if (s.aborted_) return;
+    s.Reach("PipeBarrier", where);
     if (!OnVectorCore(pipe) || pipe == Pipe::S) {
         s.findings_.Add(Rule::PipeLegality, where, {}, "PipeBarrier", [&] {
             return s.MakeFinding(Rule::PipeLegality, Pipe::S, "PipeBarrier", "",
@@ -90,9 +91,10 @@ void Core::PipeBarrier(Pipe pipe, Location where) {
     if (!s.fast_) s.order_.Barrier(pipe);
 }
 
-void Core::PipeBarrierAll(Location) {
+void Core::PipeBarrierAll(Location where) {
     CoreState& s = state_;
     if (s.aborted_) return;
+    s.Reach("PipeBarrier", where);
     s.timeline_.BarrierAll();
     if (s.fast_) return;
     s.order_.BarrierAll();
@@ -105,8 +107,6 @@ void Core::SyncAll(Location where) {
 
 void CoreState::Meet(Location where) {
     constexpr int kAivOnly = 1;   // SetTaskType code of KERNEL_TYPE_AIV_ONLY
-    lastName_ = "SyncAll";
-    lastWhere_ = where;
     const auto warn = [&](const char* key, const std::string& message, const char* repair) {
         findings_.Add(Rule::Deadlock, where, {}, key, [&] {
             Finding finding = MakeFinding(Rule::Deadlock, Pipe::S, "SyncAll", "", message, where);
@@ -125,6 +125,7 @@ void CoreState::Meet(Location where) {
              "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0)");
 
     core_.PipeBarrierAll(where);
+    Reach("SyncAll", where);
     double time = timeline_.End();
     const Rendezvous::Outcome outcome = launch_.rendezvous.Meet(
         block_, where, &time,

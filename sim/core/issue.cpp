@@ -10,17 +10,14 @@ void CoreState::CheckTimeout() {
     if (std::chrono::steady_clock::now() < launch_.deadline) return;
     Abort(MakeFinding(Rule::Timeout, Pipe::S, lastName_, "",
                       "core " + std::to_string(block_) + " was still running after " + Decimal(options_.timeoutSeconds) +
-                          " s and " + std::to_string(issued_) + " instructions",
+                          " s and " + std::to_string(reached_) + " API calls",
                       lastWhere_));
 }
 
 bool Core::BeginIssue(const Instruction& instruction) {
-    constexpr uint64_t kTimeoutEvery = 1024;   // instructions; reading the clock costs as much as issuing one
     CoreState& s = state_;
-    if (s.aborted_) return true;               // destructors of an aborted kernel: Defer() drops the body
-    s.lastName_ = instruction.name;
-    s.lastWhere_ = instruction.where;
-    if (++s.issued_ % kTimeoutEvery == 0) s.CheckTimeout();
+    if (s.aborted_) return true;   // destructors of an aborted kernel: Defer() drops the body
+    s.Reach(instruction.name, instruction.where);
     if (!s.fast_) return s.Issue(instruction);
     s.timeline_.Issue(instruction);
     return false;
