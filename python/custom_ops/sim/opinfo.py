@@ -125,8 +125,15 @@ def parse(text: str) -> list[OpInfo]:
 def _op(raw: dict) -> OpInfo:
     configs = tuple(Config(c["soc"], c["file"], tuple(c["columns"])) for c in raw["configs"])
     return OpInfo(raw["type"], raw["file"], _params(raw["inputs"]), _params(raw["outputs"]),
-                  tuple(Attr(a["name"], _ATTR_TYPES[a["type"]], bool(a["required"]), a["default"]) for a in raw["attrs"]),
+                  tuple(_attr(a) for a in raw["attrs"]),
                   configs, tuple(_tiling_class(c["class"], c, c.get("key")) for c in raw["tilingClasses"]), raw)
+
+
+def _attr(raw: dict) -> Attr:
+    kind, default = _ATTR_TYPES[raw["type"]], raw["default"]
+    if kind == "float" and default is not None:
+        default = float(default)  # JSON writes 2.0 as 2, and infinity as text
+    return Attr(raw["name"], kind, bool(raw["required"]), default)
 
 
 def _params(rows: Sequence[dict]) -> tuple[Param, ...]:
