@@ -218,7 +218,10 @@ inline void CheckOverlap(Core& core, const char* name, const Lanes& lanes, const
                 continue;
             if (!RepeatsTouch(lanes, dst, w, src, r, distance)) continue;
             core.Fail(Rule::Overlap, name, dst.name,
-                      r == w ? Text("%s and %s partly overlap in a repeat, %s starts %lld bytes further", dst.name, src.name,
+                      r == w && distance == 0 ? Text("%s and %s start at the same byte with different %s", dst.name, src.name,
+                                                     dst.size > src.size ? "element sizes: a wider dst overtakes src"
+                                                                         : "strides")
+                      : r == w ? Text("%s and %s partly overlap in a repeat, %s starts %lld bytes further", dst.name, src.name,
                                     distance < 0 ? dst.name : src.name, (long long)(distance < 0 ? -distance : distance))
                              : Text("%s of repeat %u overlaps %s of repeat %u, which the device reads before it is written",
                                     dst.name, w, src.name, r),
