@@ -106,17 +106,20 @@ def test_below_autograd():
     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
-def test_around_compiled_functions():
-    def function(x):
-        return inv_rms(x) * 2
-
-    x = sample(dtype=torch.float32)
-    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
-    native = compiled(x)
+@pytest.mark.parametrize("compiler", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("compiled_before", [True, False], ids=["compiled-before", "compiled-inside"])
+@pytest.mark.parametrize("grad", [False, True], ids=["no-grad", "grad"])
+def test_around_compiled_functions(compiler, compiled_before, grad):
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: inv_rms(x + 1) * 2, fullgraph=True, backend=compiler)
+    x = sample(dtype=torch.float32).requires_grad_(grad)
+    if compiled_before:
+        compiled(x)
     with custom_ops.simulate("ascend910b") as run:
         y = compiled(x)
     assert len(run.calls) == 1
-    torch.testing.assert_close(y, native, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(y, 2 * expected(x + 1), rtol=1e-5, atol=1e-5)
+    assert y.requires_grad == grad
 
 
 def test_fake_and_meta_tensors_are_left_alone():
