@@ -35,8 +35,10 @@ void SetBatchMembase(HcPreSinkhornTilingData& p) {
     p.preBytes = static_cast<uint32_t>(slots * n * kBlockBytes);
     // base, scale; base and scale with a block per value; one block of ones
     p.constantBytes = static_cast<uint32_t>((Float8(mix) + 8) * 4 + (Float8(mix) + 8) * kBlockBytes + kBlockBytes);
-    // planes of pre and post (2n), comb (n * n), half sums (n * max(n / 2, 1)); a block per token for eight planes
-    p.workBytes = static_cast<uint32_t>(slots * (2 * n + n * n + n * Max(n / 2, 1)) * 4 + 8 * p.chunkTokens * kBlockBytes);
+    // comb (n * n planes) and its half sums (n * n / 2)
+    p.planeBytes = static_cast<uint32_t>(slots * (n * n + n * Max(n / 2, 1)) * 4);
+    // pre and post (2n planes); a block per token for eight planes
+    p.workBytes = static_cast<uint32_t>(slots * 2 * n * 4 + 8 * p.chunkTokens * kBlockBytes);
 }
 
 // UB of a batch on regbase: gathers and scatters make every layout dense.
@@ -49,7 +51,7 @@ void SetBatchRegbase(HcPreSinkhornTilingData& p) {
     p.preBytes = static_cast<uint32_t>(n * Float8(rows) * 4);
     p.constantBytes = static_cast<uint32_t>((Float8(mix) + 8 + kFloatLanes) * 4);  // base, scale, the lane numbers
     // n = 4 keeps its 16 planes in registers; other n keep one chunk's planes in UB.
-    p.workBytes = static_cast<uint32_t>(n == 4 ? 0 : n * n * kFloatLanes * 4);
+    p.planeBytes = static_cast<uint32_t>(n == 4 ? 0 : n * n * kFloatLanes * 4);
 }
 
 // Adds the x tile; true when everything fits.
@@ -62,10 +64,11 @@ bool SetTile(HcPreSinkhornTilingData& p, const ChipSpec& chip, uint32_t elementB
     p.dFactor = static_cast<uint32_t>(columns);
     p.xBytes = static_cast<uint32_t>(rows * n * pitch * elementBytes + overrun);
     p.yBytes = static_cast<uint32_t>(rows * pitch * elementBytes);
-    // membase multiplies 16-bit x as float32; the planes of the batch are not in use at the same time.
+    // membase multiplies 16-bit x as float32; pre and post have left their planes by then.
     if (!chip.regbase && elementBytes == 2)
         p.workBytes = static_cast<uint32_t>(Max(p.workBytes, rows * n * pitch * 4));
-    p.ubBytes = p.mixBytes + p.postBytes + p.combBytes + p.preBytes + p.constantBytes + p.workBytes + 2 * p.xBytes + 2 * p.yBytes;
+    p.ubBytes = p.mixBytes + p.postBytes + p.combBytes + p.preBytes + p.constantBytes + p.planeBytes + p.workBytes +
+                2 * p.xBytes + 2 * p.yBytes;
     return p.ubBytes <= chip.ubBytes;
 }
 
@@ -118,8 +121,8 @@ Result<HcPreSinkhornTilingData> TileHcPreSinkhorn(const HcPreSinkhornShape& s, c
     if (s.tokens >> 31) return Error("hc_pre_sinkhorn: x has %" PRIu64 " tokens, supported are up to 2147483647", s.tokens);
     if (s.hidden == 0 || s.hidden >> 29)  // the stride of a DMA is 32 bits of bytes
         return Error("hc_pre_sinkhorn: x has d = %" PRIu64 " (last dimension), supported are 1 to 536870911", s.hidden);
-    if (s.sinkhornIters < 1 || s.sinkhornIters > UINT32_MAX)
-        return Error("hc_pre_sinkhorn: hc_sinkhorn_iters is %" PRId64 ", it must be at least 1", s.sinkhornIters);
+    if (s.sinkhornIters < 1 || s.sinkhornIters > INT32_MAX)
+        return Error("hc_pre_sinkhorn: hc_sinkhorn_iters is %" PRId64 ", supported are 1 to 2147483647", s.sinkhornIters);
     if (!(s.hcEps >= 0) || std::isinf(s.hcEps))
         return Error("hc_pre_sinkhorn: hc_eps must be a finite number >= 0, got %g", static_cast<double>(s.hcEps));
 
@@ -148,19 +151,23 @@ Result<HcPreSinkhornTilingData> TileHcPreSinkhorn(const HcPreSinkhornShape& s, c
         plan.usedCores *= plan.coresPerToken;
     }
 
-    // More tokens per batch use the vector unit better, but take UB from x: the fewest batches that cost at most an eighth
-    // more x tiles than the best plan has.
-    constexpr uint32_t kTargets[] = {256, 192, 128, 96, 64, 48, 32, 24, 16, 8, 1};
+    // The largest x tile first, then the fewest batches. On membase a row less per tile is given up for larger batches: the chain of
+    // dependent instructions behind comb takes as long for 8 tokens as for 64.
+    constexpr uint32_t kTargets[] = {256, 192, 128, 96, 64, 48, 32, 24, 16, 8, 1};  // tokens per batch
     HcPreSinkhornTilingData candidates[sizeof(kTargets) / sizeof(kTargets[0])];
-    uint64_t fewest = UINT64_MAX, count = 0;
+    uint64_t count = 0, fewest = UINT64_MAX, mostRows = 0;
     for (const uint64_t target : kTargets) {
         const uint64_t batchRows = CeilDiv(plan.rowsPerFormer, CeilDiv(plan.rowsPerFormer, target));
-        candidates[count] = PlanBatch(plan, batchRows, chip, s.elementBytes);
-        if (candidates[count].dLoop == 0) continue;
-        fewest = Min(fewest, TileLoops(candidates[count++]));
+        const HcPreSinkhornTilingData candidate = PlanBatch(plan, batchRows, chip, s.elementBytes);
+        if (candidate.dLoop == 0) continue;
+        fewest = Min(fewest, TileLoops(candidate));
+        mostRows = Max(mostRows, candidate.rowFactor);
+        candidates[count++] = candidate;
     }
-    for (uint64_t i = 0; i < count; ++i)  // from few batches to many
-        if (TileLoops(candidates[i]) <= fewest + fewest / 8) return candidates[i];
+    for (uint64_t i = 0; i < count; ++i) {  // from few batches to many
+        const bool oneRowLess = !chip.regbase && candidates[i].rowFactor + 1 >= mostRows && candidates[i].dLoop == 1;
+        if (TileLoops(candidates[i]) == fewest || oneRowLess) return candidates[i];
+    }
     return Error("hc_pre_sinkhorn: %s has %" PRIu64 " B of UB, too few for one token of hc_mult %u", chip.name, chip.ubBytes,
                  plan.hcMult);
 }

@@ -40,6 +40,7 @@ public:
         pipe->InitBuffer(combQue_, 1, tiling_.combBytes);
         pipe->InitBuffer(preBuf_, tiling_.preBytes);
         pipe->InitBuffer(constantBuf_, tiling_.constantBytes);
+        pipe->InitBuffer(planeBuf_, tiling_.planeBytes);
         pipe->InitBuffer(workBuf_, tiling_.workBytes);
         InitViews();
         LoadConstants(pipe);
@@ -58,8 +59,10 @@ public:
         }
         for (uint32_t batch = 0; batch < share_.rows; batch += tiling_.batchRows) {
             const uint32_t rows = Min(tiling_.batchRows, share_.rows - batch);
-            ComputeWeights(batch, rows);
+            StartWeights(batch, rows);
             if (batch + rows < share_.rows) CopyInMixes(batch + rows);
+            const uint32_t passes = PassesPerTile(rows);
+            sinkhorn_.Run(passes);
             for (bool rest = true; rest && tile.row < batch + rows; rest = tile.Next(tiling_, share_)) {
                 ComputeY(tile, batch);
                 if (more) {
@@ -67,7 +70,9 @@ public:
                     more = ahead.Next(tiling_, share_);
                 }
                 CopyOutY(tile);
+                sinkhorn_.Run(passes);  // while the next tiles arrive
             }
+            if (share_.writesWeights) FinishComb(batch, rows);
         }
     }
 
@@ -84,12 +89,11 @@ private:
         one_ = scale_8_[kBlockFloats * kBlockFloats];
         pre_ = preBuf_.Get<float>();
         work_ = workBuf_.Get<float>();
-        const uint32_t slots = CeilDiv(tiling_.batchRows, tiling_.chunkTokens) * tiling_.chunkTokens;
-        const AscendC::LocalTensor<float> matrix = work_[2 * n_ * slots], sums = matrix[n_ * n_ * slots];
+        const uint32_t slots = AlignUp(tiling_.batchRows, tiling_.chunkTokens);
         head_ = work_;
-        blocks_ = sums[n_ * (n_ < 2 ? 1 : n_ / 2) * slots];
-        matrix_ = matrix;
-        sinkhorn_.Init(matrix, sums, n_);
+        blocks_ = work_[2 * n_ * slots];
+        matrix_ = planeBuf_.Get<float>();
+        sinkhorn_.Init(matrix_, matrix_[n_ * n_ * slots], n_);
     }
 
     // hc_base and hc_scale, as they are and with a block per value; a block of ones.
@@ -112,7 +116,15 @@ private:
         mixQue_.EnQue(mixes);
     }
 
-    __aicore__ inline void ComputeWeights(uint32_t batch, uint32_t rows) {
+    // Spreads the passes over comb evenly before, between and after the batch's x tiles: alone, a chain of small dependent
+    // instructions leaves the vector unit, and with it MTE2, waiting.
+    __aicore__ inline uint32_t PassesPerTile(uint32_t rows) const {
+        const uint32_t tiles = CeilDiv(rows, tiling_.rowFactor) * CeilDiv(share_.columns, tiling_.dFactor);
+        return CeilDiv(sinkhorn_.Passes(), tiles + 1);
+    }
+
+    // pre and post of a batch, and the logits of comb.
+    __aicore__ inline void StartWeights(uint32_t batch, uint32_t rows) {
         const uint32_t width = tiling_.chunkTokens, chunks = CeilDiv(rows, width);
         const PlaneShape head{chunks, 2 * n_, width}, matrix{chunks, n_ * n_, width};
         AscendC::LocalTensor<float> mixes = mixQue_.template DeQue<float>();
@@ -137,8 +149,9 @@ private:
         AscendC::LocalTensor<float> post = postQue_.template AllocTensor<float>();
         PlanesToRows(post, head_, head, n_, n_, blocks_);
         postQue_.EnQue(post);
-        ComputeComb(matrix);
-        CopyOutWeights(batch, rows);
+        CopyOutPost(batch, rows);
+        ScalePlanes(matrix_, matrix, 0, n_ * n_, scale_8_[2 * kBlockFloats], base_8_[2 * n_ * kBlockFloats]);
+        sinkhorn_.Start(matrix, tiling_.sinkhornIters, tiling_.hcEps);
     }
 
     // pre as one block per token and stream, in pre_; post in head_.
@@ -179,27 +192,21 @@ private:
         FenceVector();
     }
 
-    __aicore__ inline void ComputeComb(const PlaneShape& matrix) {
-        ScalePlanes(matrix_, matrix, 0, n_ * n_, scale_8_[2 * kBlockFloats], base_8_[2 * n_ * kBlockFloats]);
-        sinkhorn_.SetTokens(matrix);
-        sinkhorn_.Softmax(tiling_.hcEps);
-        sinkhorn_.NormalizeColumns(tiling_.hcEps);
-        for (uint32_t iteration = 1; iteration < tiling_.sinkhornIters; ++iteration) {
-            sinkhorn_.NormalizeRows(tiling_.hcEps);
-            sinkhorn_.NormalizeColumns(tiling_.hcEps);
-        }
+    __aicore__ inline void FinishComb(uint32_t batch, uint32_t rows) {
+        sinkhorn_.Run(sinkhorn_.Passes());
+        FenceVector();  // blocks_ was the float32 copy of an x tile until now
         AscendC::LocalTensor<float> comb = combQue_.template AllocTensor<float>();
-        PlanesToRows(comb, matrix_, matrix, 0, n_ * n_, blocks_);
+        PlanesToRows(comb, matrix_, {CeilDiv(rows, tiling_.chunkTokens), n_ * n_, tiling_.chunkTokens}, 0, n_ * n_, blocks_);
         combQue_.EnQue(comb);
+        comb = combQue_.template DeQue<float>();
+        CopyOutLanes(comb_[static_cast<uint64_t>(batch) * n_ * n_], comb, rows, n_ * n_);
+        combQue_.FreeTensor(comb);
     }
 
-    __aicore__ inline void CopyOutWeights(uint32_t batch, uint32_t rows) {
+    __aicore__ inline void CopyOutPost(uint32_t batch, uint32_t rows) {
         AscendC::LocalTensor<float> post = postQue_.template DeQue<float>();
         CopyOutLanes(post_[static_cast<uint64_t>(batch) * n_], post, rows, n_);
         postQue_.FreeTensor(post);
-        AscendC::LocalTensor<float> comb = combQue_.template DeQue<float>();
-        CopyOutLanes(comb_[static_cast<uint64_t>(batch) * n_ * n_], comb, rows, n_ * n_);
-        combQue_.FreeTensor(comb);
     }
     // Rows of `lanes` floats, dense in UB when OutFloats(lanes) == lanes.
     __aicore__ inline void CopyOutLanes(const AscendC::GlobalTensor<float>& global, const AscendC::LocalTensor<float>& local,
@@ -261,7 +268,7 @@ private:
     AscendC::TQue<AscendC::TPosition::VECIN, 1> mixQue_;
     AscendC::TQue<AscendC::TPosition::VECIN, kAhead> xQue_;
     AscendC::TQue<AscendC::TPosition::VECOUT, 1> yQue_, postQue_, combQue_;
-    AscendC::TBuf<AscendC::TPosition::VECCALC> preBuf_, constantBuf_, workBuf_;
+    AscendC::TBuf<AscendC::TPosition::VECCALC> preBuf_, constantBuf_, planeBuf_, workBuf_;
     AscendC::LocalTensor<float> base1_, scale1_, base_8_, scale_8_, one_;
     AscendC::LocalTensor<float> pre_, work_, head_, matrix_, blocks_;
     SinkhornPlanes sinkhorn_;

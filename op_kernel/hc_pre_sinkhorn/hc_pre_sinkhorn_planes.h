@@ -109,8 +109,8 @@ __aicore__ inline void ScalePlanes(const AscendC::LocalTensor<float>& planes, co
     }
 }
 
-// The n x n matrices of many tokens, element (i, j) in plane i * n + j, and the passes of the Sinkhorn iteration over them.
-// Every pass starts and ends fenced. Sums of n: halves are added until one is left, (c0 + c2) + (c1 + c3) for n = 4.
+// The n x n matrices of many tokens, element (i, j) in plane i * n + j, and the Sinkhorn iteration over them, pass by pass, so
+// that other work can be put between the passes. Every pass starts and ends fenced. Sums of n: halves are added until one is left, (c0 + c2) + (c1 + c3) for n = 4.
 class SinkhornPlanes {
 public:
     __aicore__ inline void Init(const AscendC::LocalTensor<float>& matrix, const AscendC::LocalTensor<float>& sums, uint32_t n) {
@@ -118,14 +118,32 @@ public:
         sums_ = sums;
         n_ = n;
     }
-    __aicore__ inline void SetTokens(const PlaneShape& shape) {
+    // The matrix holds logits: softmax, columns, then iterations - 1 times rows, columns.
+    __aicore__ inline void Start(const PlaneShape& shape, uint32_t iterations, float eps) {
         shape_ = shape;
         lines_ = shape.chunks * n_;
         blocks_ = shape.width / kBlockFloats;
+        eps_ = eps;
+        pass_ = 0;
+        passes_ = 2 * iterations;
+    }
+    __aicore__ inline uint32_t Passes() const { return passes_; }
+    // The next `count` passes, or those that are left.
+    __aicore__ inline void Run(uint32_t count) {
+        for (const uint32_t end = pass_ + Min(count, passes_ - pass_); pass_ < end; ++pass_) {
+            if (pass_ == 0) {
+                Softmax();
+            } else if (pass_ % 2 == 0) {
+                NormalizeRows();
+            } else {
+                NormalizeColumns();
+            }
+        }
     }
 
+private:
     // c = softmax(c over j) + eps
-    __aicore__ inline void Softmax(float eps) {
+    __aicore__ inline void Softmax() {
         const int32_t all = static_cast<int32_t>(shape_.Floats());
         ReduceRows<true>();
         for (uint32_t j = 0; j < n_; ++j)
@@ -135,26 +153,26 @@ public:
         FenceVector();
         ReduceRows<false>();
         DivideRows();
-        AscendC::Adds(matrix_, matrix_, eps, all);
+        AscendC::Adds(matrix_, matrix_, eps_, all);
         FenceVector();
     }
 
     // c /= sum over j of c + eps
-    __aicore__ inline void NormalizeRows(float eps) {
+    __aicore__ inline void NormalizeRows() {
         ReduceRows<false>();
-        AscendC::Adds(sums_, sums_, eps, static_cast<int32_t>(lines_ * shape_.width));
+        AscendC::Adds(sums_, sums_, eps_, static_cast<int32_t>(lines_ * shape_.width));
         FenceVector();
         DivideRows();
     }
 
     // c /= sum over i of c + eps
-    __aicore__ inline void NormalizeColumns(float eps) {
+    __aicore__ inline void NormalizeColumns() {
         const uint32_t line = n_ * shape_.width;  // one matrix row of a chunk
         const uint32_t half = n_ / 2, pitch = (half == 0 ? 1 : half) * line;
         for (uint32_t chunk = 0; chunk < shape_.chunks; ++chunk) {
             const AscendC::LocalTensor<float> c = matrix_[shape_.Chunk(chunk)], s = sums_[chunk * pitch];
             if (half == 0) {
-                AscendC::Adds(s, c, eps, static_cast<int32_t>(line));
+                AscendC::Adds(s, c, eps_, static_cast<int32_t>(line));
             } else {
                 AscendC::Add(s, c, c[half * line], static_cast<int32_t>(half * line));
             }
@@ -169,7 +187,7 @@ public:
             }
             SumPieces(sums_, line, half, shape_.chunks, pitch);
             for (uint32_t chunk = 0; chunk < shape_.chunks; ++chunk)
-                AscendC::Adds(sums_[chunk * pitch], sums_[chunk * pitch], eps, static_cast<int32_t>(line));
+                AscendC::Adds(sums_[chunk * pitch], sums_[chunk * pitch], eps_, static_cast<int32_t>(line));
             FenceVector();
         }
         for (uint32_t chunk = 0; chunk < shape_.chunks; ++chunk)
@@ -180,7 +198,6 @@ public:
         FenceVector();
     }
 
-private:
     __aicore__ inline AscendC::LocalTensor<float> Column(uint32_t j) const { return matrix_[j * shape_.width]; }
     __aicore__ inline uint64_t Mask() const { return shape_.width; }
     __aicore__ inline uint8_t Lines() const { return static_cast<uint8_t>(lines_); }  // chunks * n <= 4 * 16
@@ -238,7 +255,8 @@ private:
 
     AscendC::LocalTensor<float> matrix_, sums_;
     PlaneShape shape_{};
-    uint32_t n_ = 0, lines_ = 0, blocks_ = 0;
+    float eps_ = 0;
+    uint32_t n_ = 0, lines_ = 0, blocks_ = 0, pass_ = 0, passes_ = 0;
 };
 
 }  // namespace hc

@@ -40,7 +40,7 @@ public:
         pipe->InitBuffer(combQue_, 1, tiling_.combBytes);
         pipe->InitBuffer(preBuf_, tiling_.preBytes);
         pipe->InitBuffer(constantBuf_, tiling_.constantBytes);
-        if (tiling_.workBytes != 0) pipe->InitBuffer(workBuf_, tiling_.workBytes);
+        if (tiling_.planeBytes != 0) pipe->InitBuffer(planeBuf_, tiling_.planeBytes);
         LoadConstants(pipe);
     }
 
@@ -129,7 +129,7 @@ private:
     }
 
     __aicore__ inline void CombOfAnySize(__ubuf__ float* comb, uint32_t first, uint32_t tokens) {
-        __ubuf__ float* planes = Pointer(workBuf_.Get<float>());
+        __ubuf__ float* planes = Pointer(planeBuf_.Get<float>());
         StartComb(in_, planes, first, tokens, n_, tiling_.hcEps);
         uint32_t rounds = Min(kMaxRounds, tiling_.sinkhornIters - 1);
         IterateComb<true>(planes, tokens, n_, static_cast<uint16_t>(rounds), tiling_.hcEps);
@@ -204,7 +204,7 @@ private:
     AscendC::TQue<AscendC::TPosition::VECIN, 1> mixQue_;
     AscendC::TQue<AscendC::TPosition::VECIN, kAhead> xQue_;
     AscendC::TQue<AscendC::TPosition::VECOUT, 1> yQue_, postQue_, combQue_;
-    AscendC::TBuf<AscendC::TPosition::VECCALC> preBuf_, constantBuf_, workBuf_;
+    AscendC::TBuf<AscendC::TPosition::VECCALC> preBuf_, constantBuf_, planeBuf_;
 };
 
 }  // namespace hc

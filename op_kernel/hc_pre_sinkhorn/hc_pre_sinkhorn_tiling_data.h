@@ -7,7 +7,7 @@ struct HcPreSinkhornTilingData {
     uint32_t tokens;           // T, rows of the call; 0 is legal
     uint32_t hcMult;           // n, residual streams: 1 .. 16
     uint32_t hidden;           // d
-    uint32_t sinkhornIters;    // >= 1
+    uint32_t sinkhornIters;    // 1 .. 2^31 - 1
     float hcEps;
 
     // Cores. coresPerToken cores share the columns of the same rows (1 unless T is at most half the cores): core c works on
@@ -36,7 +36,8 @@ struct HcPreSinkhornTilingData {
     uint32_t combBytes;        // comb_frag of a batch
     uint32_t preBytes;         // pre of a batch: one 32 B block (membase) or one float (regbase) per token and stream
     uint32_t constantBytes;    // hc_base, hc_scale
-    uint32_t workBytes;        // planes of a batch; membase, 16-bit x: also the float32 copy of an x tile (never both)
+    uint32_t planeBytes;       // comb as planes, and their sums: of a batch (membase), of 64 tokens (regbase, n != 4)
+    uint32_t workBytes;        // membase: pre and post as planes, later the float32 copy of a 16-bit x tile
     uint32_t xBytes;           // x tile, two buffers
     uint32_t yBytes;           // y tile, two buffers
     uint32_t ubBytes;          // all of them

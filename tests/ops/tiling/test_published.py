@@ -39,7 +39,7 @@ def test_sinkhorn_plan_is_at_least_as_good(case):
     assert ours <= published.numbers(row_loops)[i] * d_loop
     # The same tile takes no more UB than theirs beyond the weights of the larger batch.
     if plan.rowFactor == published.numbers(row_factor)[i] and plan.columnsPerCore == d:
-        weights = plan.mixBytes + plan.postBytes + plan.combBytes + plan.preBytes
+        weights = plan.mixBytes + plan.postBytes + plan.combBytes + plan.preBytes + plan.planeBytes
         assert plan.ubBytes - weights <= published.numbers(ub)[i]
 
 

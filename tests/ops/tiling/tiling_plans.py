@@ -36,7 +36,7 @@ class SinkhornPlan(ctypes.Structure):
         (name, _U32) for name in (
             "usedCores", "coresPerToken", "columnsPerCore", "formerCores", "rowsPerFormer", "rowsPerTail", "batchRows",
             "chunkTokens", "rowFactor", "dFactor", "dLoop", "mixBytes", "rsqrtOffset", "postBytes", "combBytes", "preBytes",
-            "constantBytes", "workBytes", "xBytes", "yBytes", "ubBytes")]
+            "constantBytes", "planeBytes", "workBytes", "xBytes", "yBytes", "ubBytes")]
 
 
 class Refused(ValueError):
