@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import oracle
 import torch
 
 F32 = 2.0**-24  # unit roundoff of float32
@@ -89,3 +90,15 @@ def assert_matches(name: str, got: torch.Tensor, oracle, tolerance: Tolerance | 
 
 def _first(mask: np.ndarray) -> tuple[int, ...]:
     return tuple(int(i) for i in np.argwhere(mask)[0])
+
+
+def assert_sinkhorn_matches(got, inputs, n, iters, eps, where=""):
+    """All three results of npu_hc_pre_sinkhorn for these inputs."""
+    arrays = {name: to_numpy(tensor) for name, tensor in inputs.items()}
+    with np.errstate(all="ignore"):
+        y, post, comb = oracle.hc_pre_sinkhorn(**arrays, hc_mult=n, hc_sinkhorn_iters=iters, hc_eps=eps)
+        x = arrays.pop("x")
+        magnitude = (oracle.pre_weights(**arrays, hc_mult=n, hc_eps=eps)[..., None] * np.abs(x)).sum(-2)
+    assert_matches("npu_hc_pre_sinkhorn.post", got[1], post, where=where)
+    assert_matches("npu_hc_pre_sinkhorn.comb_frag", got[2], comb, where=where)
+    assert_matches("npu_hc_pre_sinkhorn.y", got[0], y, magnitude=magnitude, where=where)

@@ -8,7 +8,9 @@ import torch
 
 import custom_ops
 
-sys.path.insert(0, str(Path(__file__).parent))  # oracle, compare, and the helpers beside each test
+sys.path.insert(0, str(Path(__file__).parent))  # oracle, compare, inputs
+
+from inputs import SIMULATED  # noqa: E402
 
 try:
     from hypothesis import settings
@@ -19,11 +21,8 @@ else:
     settings.register_profile("custom_ops", deadline=None, derandomize=True, print_blob=True)
     settings.load_profile("custom_ops")
 
-SIMULATED = ("ascend910b", "ascend910_93", "ascend950")
-
 
 def pytest_addoption(parser):
-    parser.addoption("--full", action="store_true", help="the wide list of cases on every backend")
     parser.addoption("--backends", default="native," + ",".join(SIMULATED), help="comma separated; default: all")
 
 
@@ -55,11 +54,6 @@ class Backend:
 @pytest.fixture
 def backend(request) -> Backend:
     return Backend(request.param)
-
-
-@pytest.fixture
-def full(request) -> bool:
-    return request.config.getoption("--full")
 
 
 @pytest.fixture

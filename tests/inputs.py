@@ -2,6 +2,7 @@
 
 import torch
 
+SIMULATED = ("ascend910b", "ascend910_93", "ascend950")
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 
 

@@ -163,7 +163,8 @@ static inline void StorePart(T* to, Pair pair, int64_t count) {
 }
 
 // exp(v) = 2^n * exp(r), n = round(v / ln 2), |r| <= ln 2 / 2, exp(r) by its Taylor series to r^7: the first term left out is
-// r^8 / 8! < 5.2e-9, a tenth of an ulp. Measured over all floats in [-87, 88]: at most 1.0 ulp. Below -104 it is 0, above 88.73 inf, NaN stays NaN.
+// r^8 / 8! < 5.2e-9, a tenth of an ulp. Measured on every 37th float of [-87, 88]: at most 0.92 ulp with FMA, 1.15 without. Below
+// -104 it is 0, above 88.73 inf, NaN stays NaN.
 static inline Float Exp(Float v) {
     const Float low = Splat(-104.0f), high = Splat(89.0f);
     v = v < low ? low : v;

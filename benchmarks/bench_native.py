@@ -1,0 +1,166 @@
+"""Native CPU kernels next to PyTorch eager, torch.compile and the memory bandwidth of this machine, all measured in the same rounds.
+
+Bytes are counted as each input read once and each output written once. A ratio is the median over rounds of the ratio within a
+round: other work on the machine slows both sides of it.
+
+Targets: hc_pre_sinkhorn at least 20 times eager, twice torch.compile and 80 % of read bandwidth; hc_pre_inv_rms 80 % of read bandwidth;
+at most 10 us per call at T = 1, d = 16.
+"""
+
+import ctypes
+import os
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+import custom_ops
+
+STREAMS, HIDDEN = 4, 4096
+TOKENS = (1024, 8192)
+ROUNDS = 9
+
+PROBE = """
+#include <cstddef>
+#include <cstdint>
+typedef uint64_t Line __attribute__((vector_size(64)));
+extern "C" uint64_t ReadAll(const Line* from, size_t lines) {  // four streams, as many loads in flight as the core allows
+    Line sum[4] = {};
+    const size_t quarter = lines / 4;
+    for (size_t i = 0; i < quarter; ++i)
+        for (int stream = 0; stream < 4; ++stream) sum[stream] += from[stream * quarter + i];
+    const Line all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    return all[0] + all[1] + all[2] + all[3] + all[4] + all[5] + all[6] + all[7];
+}
+"""
+
+
+def read_probe():
+    """A function that reads a tensor once on all of torch's threads and returns nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder, "probe.cpp"), Path(folder, "probe.so")
+        source.write_text(PROBE)
+        subprocess.run([os.environ.get("CXX", "g++"), "-O3", "-march=native", "-Wno-psabi", "-shared", "-fPIC", source, "-o", library], check=True)
+        read = ctypes.CDLL(str(library)).ReadAll
+    read.argtypes, read.restype = (ctypes.c_void_p, ctypes.c_size_t), ctypes.c_uint64
+
+    def probe(tensor: torch.Tensor):
+        threads = torch.get_num_threads()
+        lines = tensor.numel() * tensor.element_size() // 64
+        share = lines // threads
+        workers = [threading.Thread(target=read, args=(tensor.data_ptr() + 64 * share * i, share)) for i in range(1, threads)]
+        for worker in workers:
+            worker.start()
+        read(tensor.data_ptr(), share)
+        for worker in workers:
+            worker.join()
+
+    return probe
+
+
+def sinkhorn_formula(mixes, rsqrt, hc_scale, hc_base, x, n=4, iters=20, eps=1e-6):
+    m = mixes * rsqrt
+    pre = torch.sigmoid(m[:, :n] * hc_scale[0] + hc_base[:n]) + eps
+    post = 2 * torch.sigmoid(m[:, n : 2 * n] * hc_scale[1] + hc_base[n : 2 * n])
+    c = torch.softmax((m[:, 2 * n :] * hc_scale[2] + hc_base[2 * n :]).view(-1, n, n), -1) + eps
+    c = c / (c.sum(-2, keepdim=True) + eps)
+    for _ in range(iters - 1):
+        c = c / (c.sum(-1, keepdim=True) + eps)
+        c = c / (c.sum(-2, keepdim=True) + eps)
+    return (pre.unsqueeze(-1) * x.float()).sum(1).to(x.dtype), post, c
+
+
+def inv_rms_formula(x, eps=1e-6):
+    return torch.rsqrt(x.float().pow(2).mean((-2, -1)).unsqueeze(-1) + eps)
+
+
+def times_per_round(functions: dict, rounds: int) -> dict[str, list[float]]:
+    taken = {name: [] for name in functions}
+    for function in functions.values():
+        function()
+    for _ in range(rounds):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            function()
+            taken[name].append(time.perf_counter() - start)
+    return taken
+
+
+def median_ratio(slower: list[float], faster: list[float]) -> float:
+    return statistics.median(a / b for a, b in zip(slower, faster))
+
+
+def inputs(tokens: int, d: int) -> tuple[torch.Tensor, ...]:
+    rng = torch.Generator().manual_seed(1)
+    mix = (2 + STREAMS) * STREAMS
+    x = torch.empty(tokens, STREAMS, d, dtype=torch.bfloat16)
+    for part in x.split(256):
+        part.copy_(torch.randn(part.shape, generator=rng))
+    return (torch.randn(tokens, mix, generator=rng), torch.rand(tokens, 1, generator=rng) + 0.5, torch.ones(3),
+            torch.randn(mix, generator=rng), x)
+
+
+def throughput(probe) -> Table:
+    table = Table("operator", "T", "d", "measured GB/s", "of read bandwidth", "x eager", "x torch.compile",
+                  title="measured: native kernels, bfloat16")
+    operators = {
+        "hc_pre_sinkhorn": (lambda args: torch.ops.custom.npu_hc_pre_sinkhorn.default(*args, 4, 20, 1e-6), sinkhorn_formula),
+        "hc_pre_inv_rms": (lambda args: (torch.ops.custom.npu_hc_pre_inv_rms.default(args[-1], epsilon=1e-6),),
+                           lambda *args: inv_rms_formula(args[-1])),
+    }
+    for name, (native, formula) in operators.items():
+        compiled = torch.compile(formula, dynamic=False)
+        for tokens in TOKENS:
+            args = inputs(tokens, HIDDEN)
+            used = args if name == "hc_pre_sinkhorn" else args[-1:]
+            total = sum(t.numel() * t.element_size() for t in (*used, *native(args)))
+            x_bytes = args[-1].numel() * args[-1].element_size()
+            taken = times_per_round({"native": lambda: native(args), "read": lambda: probe(args[-1]),
+                                     "compiled": lambda: compiled(*args), "eager": lambda: formula(*args)}, ROUNDS)
+            bandwidth = median_ratio(taken["read"], taken["native"]) * total / x_bytes
+            table.add_row(name, str(tokens), str(HIDDEN), f"{total / min(taken['native']) / 1e9:.1f}",
+                          f"{100 * bandwidth:.0f} %", f"{median_ratio(taken['eager'], taken['native']):.1f}",
+                          f"{median_ratio(taken['compiled'], taken['native']):.1f}")
+    return table
+
+
+def per_call(function, calls: int = 2000, batches: int = 15) -> float:
+    best = float("inf")
+    for _ in range(batches):
+        start = time.perf_counter()
+        for _ in range(calls):
+            function()
+        best = min(best, (time.perf_counter() - start) / calls)
+    return best * 1e6
+
+
+def overhead() -> Table:
+    table = Table("call", "measured us", title="measured: one call at T = 1, d = 16")
+    args = inputs(1, 16)
+    x, small = args[-1], torch.ones(1)
+    sinkhorn, inv_rms = torch.ops.custom.npu_hc_pre_sinkhorn, torch.ops.custom.npu_hc_pre_inv_rms
+    calls = {"torch.ops.custom.npu_hc_pre_sinkhorn": lambda: sinkhorn(*args), "torch.ops.custom.npu_hc_pre_inv_rms": lambda: inv_rms(x),
+             "custom_ops.hc_pre_sinkhorn": lambda: custom_ops.hc_pre_sinkhorn(*args),
+             "for scale: torch.add of two numbers": lambda: torch.add(small, small)}
+    for name, function in calls.items():
+        table.add_row(name, f"{per_call(function):.1f}")
+    with torch.inference_mode():
+        table.add_row("npu_hc_pre_sinkhorn in inference_mode", f"{per_call(calls['torch.ops.custom.npu_hc_pre_sinkhorn']):.1f}")
+    return table
+
+
+def main() -> None:
+    console = Console()
+    console.print(overhead())
+    console.print(throughput(read_probe()))
+    console.print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
+
+
+if __name__ == "__main__":
+    main()
