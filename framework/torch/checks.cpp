@@ -45,7 +45,10 @@ std::string Text(ScalarType dtype) {
 
 std::string DeviceText(const Tensor& tensor) {
     if (tensor.is_cpu()) return "cpu";
-    return "device type " + std::to_string(static_cast<int>(tensor.device().type())) + ":" + std::to_string(tensor.get_device_index());
+    const auto type = tensor.device().type();
+    const std::string index = std::to_string(tensor.get_device_index());
+    if (type == torch::headeronly::DeviceType::PrivateUse1) return "npu:" + index;
+    return "device type " + std::to_string(static_cast<int>(type)) + ":" + index;
 }
 
 void Fail(const char* op, const std::string& what) { throw std::runtime_error(std::string(op) + ": " + what); }

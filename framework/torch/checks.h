@@ -7,6 +7,8 @@
 
 #include <torch/csrc/stable/tensor.h>
 
+#define CUSTOM_OPS_API __attribute__((visibility("default")))  // what libcustom_ops_torch_npu uses of libcustom_ops_torch
+
 namespace custom_ops {
 
 using Sizes = torch::headeronly::IntHeaderOnlyArrayRef;  // borrowed
@@ -33,7 +35,7 @@ inline int64_t Product(Sizes sizes) {
 
 std::string Text(Sizes shape);          // [3, 4, 16]
 std::string Text(double value);         // as Python's f"{value:g}"
-std::string Text(ScalarType dtype);     // bfloat16
+CUSTOM_OPS_API std::string Text(ScalarType dtype);  // bfloat16
 std::string DeviceText(const Tensor& tensor);
 
 // std::runtime_error "<op>: <what>"; reaches Python as RuntimeError.

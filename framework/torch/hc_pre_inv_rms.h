@@ -11,6 +11,6 @@ struct HcPreInvRmsShape {
 };
 
 // Refuses what no backend accepts, before anything runs; the same words on CPU, NPU and (in Python) Meta.
-HcPreInvRmsShape CheckHcPreInvRms(const Tensor& x, double epsilon);
+CUSTOM_OPS_API HcPreInvRmsShape CheckHcPreInvRms(const Tensor& x, double epsilon);
 
 }  // namespace custom_ops

@@ -17,6 +17,6 @@ struct HcPreSinkhornShape {
 };
 
 // Refuses what no backend accepts, before anything runs; the same words on CPU, NPU and (in Python) Meta.
-HcPreSinkhornShape CheckHcPreSinkhorn(const HcPreSinkhornInputs& inputs, int64_t hcMult, int64_t iterations, double eps);
+CUSTOM_OPS_API HcPreSinkhornShape CheckHcPreSinkhorn(const HcPreSinkhornInputs& inputs, int64_t hcMult, int64_t iterations, double eps);
 
 }  // namespace custom_ops

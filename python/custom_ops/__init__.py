@@ -15,9 +15,13 @@ import types
 
 import torch
 
+from ._paths import LIBRARY_DIR as _LIBRARY_DIR
 from ._paths import library as _library
 
 torch.ops.load_library(str(_library("custom_ops_torch")))
+# The NPU path: built where torch_npu's headers were, needed where torch_npu is (importing torch imports it).
+if "torch_npu" in sys.modules and (_LIBRARY_DIR / "libcustom_ops_torch_npu.so").is_file():
+    torch.ops.load_library(str(_library("custom_ops_torch_npu")))
 
 from . import ops  # noqa: E402  (the schemas come from the library)
 from .functional import hc_pre_inv_rms, hc_pre_sinkhorn  # noqa: E402
