@@ -2,6 +2,7 @@
 //
 // Order of the sum: squares of a row are added onto workColumns lanes column piece after column piece, then the lanes by
 // halves down to 64 and pairwise from there.
+// float32 throughout: a square below 1.2e-38 counts as 0, which only epsilon = 0 lets through to y.
 #pragma once
 
 #include "../common/rows_membase.h"

@@ -2,6 +2,7 @@
 //
 // Order of the sum: four registers take turns along the row, (r0 + r1) + (r2 + r3), then their lanes pairwise; pieces of a row
 // that does not fit in UB are added in order.
+// float32 throughout: a square below 1.2e-38 counts as 0, which only epsilon = 0 lets through to y.
 #pragma once
 
 #include "../common/rows_regbase.h"

@@ -1,4 +1,4 @@
-// hc_pre_sinkhorn for the 910B family: weights of a batch of tokens as planes (hc_pre_sinkhorn_planes.h), then their x tile by tile.
+// hc_pre_sinkhorn for the 910B family: weights of a batch of tokens as planes (hc_pre_sinkhorn_planes.h), then x tile by tile.
 //
 //   v[m]      = mixes[m] * rsqrt * scale[group of m] + base[m]        groups: n of pre, n of post, n * n of comb
 //   pre       = sigmoid(v) + eps,  post = 2 * sigmoid(v)
@@ -82,11 +82,11 @@ private:
 
     __aicore__ inline void InitViews() {
         const AscendC::LocalTensor<float> constants = constantBuf_.Get<float>();
-        base1_ = constants;
-        scale1_ = base1_[mixPitch_];
-        base_8_ = scale1_[kBlockFloats];
-        scale_8_ = base_8_[mixPitch_ * kBlockFloats];
-        one_ = scale_8_[kBlockFloats * kBlockFloats];
+        baseValues_ = constants;
+        scaleValues_ = baseValues_[mixPitch_];
+        baseBlocks_ = scaleValues_[kBlockFloats];
+        scaleBlocks_ = baseBlocks_[mixPitch_ * kBlockFloats];
+        one_ = scaleBlocks_[kBlockFloats * kBlockFloats];
         pre_ = preBuf_.Get<float>();
         work_ = workBuf_.Get<float>();
         const uint32_t slots = AlignUp(tiling_.batchRows, tiling_.chunkTokens);
@@ -98,13 +98,13 @@ private:
 
     // hc_base and hc_scale, as they are and with a block per value; a block of ones.
     __aicore__ inline void LoadConstants(AscendC::TPipe* pipe) {
-        CopyFlatIn(base1_, base_, mix_);
-        CopyFlatIn(scale1_, scale_, 3);
+        CopyFlatIn(baseValues_, base_, mix_);
+        CopyFlatIn(scaleValues_, scale_, 3);
         const auto loaded = pipe->FetchEventID(AscendC::HardEvent::MTE2_V);
-        AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(loaded);  // base1_, scale1_ are there before V reads them
+        AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(loaded);  // baseValues_, scaleValues_ are there before V reads them
         AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(loaded);
-        AscendC::Brcb(base_8_, base1_, static_cast<uint8_t>(mixPitch_ / 8), AscendC::BrcbRepeatParams(1, 8));
-        AscendC::Brcb(scale_8_, scale1_, 1, AscendC::BrcbRepeatParams(1, 8));
+        AscendC::Brcb(baseBlocks_, baseValues_, static_cast<uint8_t>(mixPitch_ / 8), AscendC::BrcbRepeatParams(1, 8));
+        AscendC::Brcb(scaleBlocks_, scaleValues_, 1, AscendC::BrcbRepeatParams(1, 8));
         AscendC::Duplicate(one_, 1.0f, static_cast<int32_t>(kBlockFloats));
     }
 
@@ -150,14 +150,14 @@ private:
         PlanesToRows(post, head_, head, n_, n_, blocks_);
         postQue_.EnQue(post);
         CopyOutPost(batch, rows);
-        ScalePlanes(matrix_, matrix, 0, n_ * n_, scale_8_[2 * kBlockFloats], base_8_[2 * n_ * kBlockFloats]);
+        ScalePlanes(matrix_, matrix, 0, n_ * n_, scaleBlocks_[2 * kBlockFloats], baseBlocks_[2 * n_ * kBlockFloats]);
         sinkhorn_.Start(matrix, tiling_.sinkhornIters, tiling_.hcEps);
     }
 
     // pre as one block per token and stream, in pre_; post in head_.
     __aicore__ inline void ComputeHeads(const PlaneShape& head) {
-        ScalePlanes(head_, head, 0, n_, scale_8_, base_8_);
-        ScalePlanes(head_, head, n_, n_, scale_8_[kBlockFloats], base_8_[n_ * kBlockFloats]);
+        ScalePlanes(head_, head, 0, n_, scaleBlocks_, baseBlocks_);
+        ScalePlanes(head_, head, n_, n_, scaleBlocks_[kBlockFloats], baseBlocks_[n_ * kBlockFloats]);
         // sigmoid(v) = 1 / (1 + exp(-v)); exp(-v) = inf gives 0
         const uint32_t all = head.Floats();
         AscendC::Muls(head_, head_, -1.0f, static_cast<int32_t>(all));
@@ -269,7 +269,7 @@ private:
     AscendC::TQue<AscendC::TPosition::VECIN, kAhead> xQue_;
     AscendC::TQue<AscendC::TPosition::VECOUT, 1> yQue_, postQue_, combQue_;
     AscendC::TBuf<AscendC::TPosition::VECCALC> preBuf_, constantBuf_, planeBuf_, workBuf_;
-    AscendC::LocalTensor<float> base1_, scale1_, base_8_, scale_8_, one_;
+    AscendC::LocalTensor<float> baseValues_, scaleValues_, baseBlocks_, scaleBlocks_, one_;
     AscendC::LocalTensor<float> pre_, work_, head_, matrix_, blocks_;
     SinkhornPlanes sinkhorn_;
 };

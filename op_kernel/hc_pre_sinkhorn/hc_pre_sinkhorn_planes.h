@@ -110,7 +110,8 @@ __aicore__ inline void ScalePlanes(const AscendC::LocalTensor<float>& planes, co
 }
 
 // The n x n matrices of many tokens, element (i, j) in plane i * n + j, and the Sinkhorn iteration over them, pass by pass, so
-// that other work can be put between the passes. Every pass starts and ends fenced. Sums of n: halves are added until one is left, (c0 + c2) + (c1 + c3) for n = 4.
+// that other work can be put between the passes. Every pass starts and ends fenced. Sums of n: halves are added until one is
+// left, (c0 + c2) + (c1 + c3) for n = 4.
 class SinkhornPlanes {
 public:
     __aicore__ inline void Init(const AscendC::LocalTensor<float>& matrix, const AscendC::LocalTensor<float>& sums, uint32_t n) {

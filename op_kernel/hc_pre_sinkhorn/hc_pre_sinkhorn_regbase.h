@@ -111,8 +111,14 @@ private:
         }
         postQue_.EnQue(post);
         AscendC::LocalTensor<float> comb = combQue_.template AllocTensor<float>();
-        for (uint32_t first = 0; first < rows; first += kLanes)
-            n_ == 4 ? Comb4(Pointer(comb), first, Min(kLanes, rows - first)) : CombOfAnySize(Pointer(comb), first, Min(kLanes, rows - first));
+        for (uint32_t first = 0; first < rows; first += kLanes) {
+            const uint32_t tokens = Min(kLanes, rows - first);
+            if (n_ == 4) {
+                Comb4(Pointer(comb), first, tokens);
+            } else {
+                CombOfAnySize(Pointer(comb), first, tokens);
+            }
+        }
         combQue_.EnQue(comb);
         mixQue_.FreeTensor(mixes);
         CopyOutWeights(batch, rows);

@@ -118,19 +118,30 @@ __aicore__ inline void Softmax4(FloatReg& a, FloatReg& b, FloatReg& c, FloatReg&
     reg::Adds(d, d, eps, mask);
 }
 
-__aicore__ inline void Gather4(FloatReg& a, FloatReg& b, FloatReg& c, FloatReg& d, __ubuf__ float* comb, IndexReg& index,
+// a, b, c, d = row i of the tokens' matrices; rowIndex = token * 16.
+__aicore__ inline void Gather4(FloatReg& a, FloatReg& b, FloatReg& c, FloatReg& d, __ubuf__ float* comb, IndexReg& rowIndex, uint32_t i,
                                reg::MaskReg& mask) {
+    IndexReg index;
+    reg::Adds(index, rowIndex, 4 * i, mask);
     reg::DataCopyGather(a, comb, index, mask);
-    reg::DataCopyGather(b, comb + 1, index, mask);
-    reg::DataCopyGather(c, comb + 2, index, mask);
-    reg::DataCopyGather(d, comb + 3, index, mask);
+    reg::Adds(index, index, 1u, mask);
+    reg::DataCopyGather(b, comb, index, mask);
+    reg::Adds(index, index, 1u, mask);
+    reg::DataCopyGather(c, comb, index, mask);
+    reg::Adds(index, index, 1u, mask);
+    reg::DataCopyGather(d, comb, index, mask);
 }
-__aicore__ inline void Scatter4(__ubuf__ float* comb, FloatReg& a, FloatReg& b, FloatReg& c, FloatReg& d, IndexReg& index,
+__aicore__ inline void Scatter4(__ubuf__ float* comb, FloatReg& a, FloatReg& b, FloatReg& c, FloatReg& d, IndexReg& rowIndex, uint32_t i,
                                 reg::MaskReg& mask) {
+    IndexReg index;
+    reg::Adds(index, rowIndex, 4 * i, mask);
     reg::DataCopyScatter(comb, a, index, mask);
-    reg::DataCopyScatter(comb + 1, b, index, mask);
-    reg::DataCopyScatter(comb + 2, c, index, mask);
-    reg::DataCopyScatter(comb + 3, d, index, mask);
+    reg::Adds(index, index, 1u, mask);
+    reg::DataCopyScatter(comb, b, index, mask);
+    reg::Adds(index, index, 1u, mask);
+    reg::DataCopyScatter(comb, c, index, mask);
+    reg::Adds(index, index, 1u, mask);
+    reg::DataCopyScatter(comb, d, index, mask);
 }
 
 // comb[token, 16] = softmax of the logits over j, + eps, for the tokens of one chunk.
@@ -155,7 +166,7 @@ __aicore__ inline void StartComb4(const WeightBuffers& in, __ubuf__ float* comb,
             LoadLogit(c, row, column + 2, mixes, base, rsqrt, scale, mask);
             LoadLogit(d, row, column + 3, mixes, base, rsqrt, scale, mask);
             Softmax4(a, b, c, d, one, eps, mask);
-            Scatter4(comb + 4 * i, a, b, c, d, out, mask);
+            Scatter4(comb, a, b, c, d, out, i, mask);
         }
     }
 }
@@ -171,10 +182,10 @@ __aicore__ inline void IterateComb4(__ubuf__ float* comb, __ubuf__ uint32_t* lan
         reg::MaskReg mask = reg::UpdateMask<float>(lanes);
         RowIndex(index, lane, first, 16, mask);
         reg::Duplicate(one, 1.0f);
-        Gather4(c00, c01, c02, c03, comb, index, mask);
-        Gather4(c10, c11, c12, c13, comb + 4, index, mask);
-        Gather4(c20, c21, c22, c23, comb + 8, index, mask);
-        Gather4(c30, c31, c32, c33, comb + 12, index, mask);
+        Gather4(c00, c01, c02, c03, comb, index, 0, mask);
+        Gather4(c10, c11, c12, c13, comb, index, 1, mask);
+        Gather4(c20, c21, c22, c23, comb, index, 2, mask);
+        Gather4(c30, c31, c32, c33, comb, index, 3, mask);
         if constexpr (columnsFirst) {
             Normalize4(c00, c10, c20, c30, one, eps, mask);
             Normalize4(c01, c11, c21, c31, one, eps, mask);
@@ -191,10 +202,10 @@ __aicore__ inline void IterateComb4(__ubuf__ float* comb, __ubuf__ uint32_t* lan
             Normalize4(c02, c12, c22, c32, one, eps, mask);
             Normalize4(c03, c13, c23, c33, one, eps, mask);
         }
-        Scatter4(comb, c00, c01, c02, c03, index, mask);
-        Scatter4(comb + 4, c10, c11, c12, c13, index, mask);
-        Scatter4(comb + 8, c20, c21, c22, c23, index, mask);
-        Scatter4(comb + 12, c30, c31, c32, c33, index, mask);
+        Scatter4(comb, c00, c01, c02, c03, index, 0, mask);
+        Scatter4(comb, c10, c11, c12, c13, index, 1, mask);
+        Scatter4(comb, c20, c21, c22, c23, index, 2, mask);
+        Scatter4(comb, c30, c31, c32, c33, index, 3, mask);
     }
 }
 
