@@ -202,9 +202,10 @@ def socs(as_json):
         if as_json:
             click.echo(json.dumps(rows, indent=1))
             return
-        click.echo(tables.table("chips", ["name", "family", "arch", "AIC", "AIV", "UB B", "MHz"], [
+        click.echo(tables.table("chips", ["name", "family", "arch", "AIC", "AIV", "UB B", "MHz", "also"], [
             [s["name"], s["family"], "regbase" if s["npuArch"] >= 3000 else "membase", str(s["cubeCores"]),
-             str(s["vectorCores"]), f"{s['ubBytes']:,}", f"{s['clockHz'] // 10**6}"] for s in rows]))
+             str(s["vectorCores"]), f"{s['ubBytes']:,}", f"{s['clockHz'] // 10**6}", ", ".join(s["aliases"])]
+            for s in rows]))
 
 
 @sim.command()
@@ -221,7 +222,9 @@ def rules():
 @click.argument("pattern", required=False)
 @click.option("--arch", type=click.Choice(["membase", "regbase"]), help="Only APIs of this architecture.")
 def apis(pattern, arch):
-    """List the AscendC APIs that are modelled; PATTERN is a case-insensitive regular expression.
+    """List the AscendC APIs that are modelled.
+
+    PATTERN is a regular expression for their names, upper and lower case alike.
 
     \b
     Examples:
@@ -240,7 +243,10 @@ def apis(pattern, arch):
 @sim.command()
 @click.option("--clear", is_flag=True, help="Remove everything.")
 def cache(clear):
-    """Show, or clear, the builds kept by content ($CUSTOM_OPS_CACHE_DIR names another place)."""
+    """Show or clear the kept builds.
+
+    They are kept by content, in $CUSTOM_OPS_CACHE_DIR or the user's cache directory.
+    """
     from .sim import cache as store
 
     with _reported():

@@ -1,6 +1,7 @@
 // What a host library registered, the SoC table and the rules, as JSON.
 #include "sim/core/json.h"
 #include "sim/core/soc.h"
+#include "sim/core/soc_table.h"
 #include "sim/core/types.h"
 #include "sim/host/host_library.h"
 #include "sim/opapi/c_api.h"
@@ -111,6 +112,10 @@ void Write(JsonWriter& json, const host::Op& op) {
 
 void Write(JsonWriter& json, const SocSpec& soc) {
     json.BeginObject().Field("name", soc.name).Field("family", soc.family).Field("npuArch", soc.npuArch);
+    json.Key("aliases").BeginArray();
+    for (int i = 0; i < kSocAliasCount; ++i)
+        if (&kSocTable[kSocAliases[i].index] == &soc) json.Value(kSocAliases[i].alias);
+    json.EndArray();
     json.Field("cubeCores", soc.cubeCores).Field("vectorCores", soc.vectorCores).Field("clockHz", soc.clockHz);
     json.Field("ubBytes", soc.ubBytes).Field("l1Bytes", soc.l1Bytes);
     json.Field("l0aBytes", soc.l0aBytes).Field("l0bBytes", soc.l0bBytes);

@@ -74,7 +74,7 @@ def missing(name: str, arch: str, member: bool = False, shown: int | None = None
         if fits(api) and arch in api.arches and not api.name.startswith(("DT_", "FORMAT_")):
             known.setdefault(api.name.split("::")[-1], api.name)
     ranked = [known[short] for short in _nearest_first(name, list(known))]
-    return f"{name} is not modelled by the simulator; modelled are: {_listed(ranked, shown)}"
+    return _sentence(name, ranked, shown)
 
 
 def missing_header(name: str) -> str:
@@ -83,7 +83,7 @@ def missing_header(name: str) -> str:
     include = compiler.KERNEL_INCLUDES[0]
     known = [str(p.relative_to(include)) for p in sorted(include.rglob("*.h"))]
     ranked = _nearest_first(name, [k for k in known if not k.startswith("ascendc/")])
-    return f'header "{name}" is not modelled by the simulator; modelled are: {_listed(ranked, None)}'
+    return _sentence(f'header "{name}"', ranked)
 
 
 def _nearest_first(name: str, known: list[str]) -> list[str]:
@@ -94,10 +94,10 @@ def _nearest_first(name: str, known: list[str]) -> list[str]:
     return sorted(known, key=lambda k: (-score(k), k))
 
 
-def _listed(ranked: list[str], shown: int | None) -> str:
+def _sentence(what: str, ranked: list[str], shown: int | None = None) -> str:
     rest = f" ... and {len(ranked) - shown} more" if shown and len(ranked) > shown else ""
-    return textwrap.fill(", ".join(ranked[:shown]) + rest, 116, subsequent_indent="    ", break_long_words=False,
-                         break_on_hyphens=False)
+    return textwrap.fill(f"{what} is not modelled by the simulator; modelled are: {', '.join(ranked[:shown])}{rest}", 120,
+                         subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def _scan(tool, include: Path, files: list[Path]) -> list[Api]:

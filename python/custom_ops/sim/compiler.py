@@ -96,6 +96,8 @@ def compile_unit(unit: Unit, compiler: Compiler | None = None) -> tuple[Path, bo
     """Cached output of the unit and whether it was compiled before. Raises BuildError."""
     compiler = compiler or find()
     flags = [*FLAGS, *(f"-D{d}" for d in unit.defines)]
+    if compiler.identity.startswith("gcc"):
+        flags.append("-fno-gnu-unique")  # statics of inline functions stay apart between two builds of one source
     if unit.shared:
         flags += ["-shared", "-Wl,-z,defs" if platform.system() == "Linux" else "", *unit.link, *_sim_link()]
     flags = [f for f in flags if f]

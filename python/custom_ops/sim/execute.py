@@ -8,10 +8,11 @@ import functools
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..errors import KernelError
-from . import aclnn_codegen, arrays, report, runtime, tiling_decode
+from . import aclnn_codegen, arrays, compiler, report, runtime, sources, tiling_decode
 from .arrays import View
 from .builder import Package
 from .names import BY_NAME, DType
@@ -107,15 +108,13 @@ def decode(package: Package, op: OpInfo, tiling_key: int, data: bytes) -> dict[s
     chosen = classes.get(tiling_key) or classes.get(None)
     if chosen and chosen.bytes <= len(data):
         return tiling_decode.decode_class(chosen, data)
-    kernel_text, known = _plain_structs(package, op.type)
-    structure = tiling_decode.struct_for(kernel_text, tiling_key, known, len(data))
+    structure = _plain_struct(package.kernels[op.type], package.root, tiling_key, len(data))
     return tiling_decode.decode_struct(structure, data) if structure else {}
 
 
-@functools.lru_cache(maxsize=64)
-def _structs_of(kernel, root):
-    from . import compiler, sources
-
+@functools.lru_cache(maxsize=256)
+def _plain_struct(kernel: Path, root: Path, tiling_key: int, size: int):
+    """The plain struct that the kernel reads its tiling data as."""
     files = sources.closure(kernel, [root, *compiler.KERNEL_INCLUDES])
     own = [data.decode("utf-8", "replace") for path, data in files.items()
            if path.is_relative_to(root / "op_kernel") or path.parent == kernel.parent]
@@ -123,11 +122,7 @@ def _structs_of(kernel, root):
     for text in own:
         if "struct" in text:
             known.update(tiling_decode.structs(text))
-    return "\n".join(own), known
-
-
-def _plain_structs(package: Package, op_type: str):
-    return _structs_of(package.kernels[op_type], package.root)
+    return tiling_decode.struct_for("\n".join(own), tiling_key, known, size)
 
 
 def _attribute(handles: Handles, kind: str, value: Any) -> runtime.SimAttribute:

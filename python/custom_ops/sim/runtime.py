@@ -125,12 +125,13 @@ def rules() -> list[dict]:
 
 
 def find_soc(name: str) -> dict:
-    """By SKU or family name, case-insensitive; the first SKU of a family stands for its architecture."""
-    for soc in socs():
-        if name.lower() in (soc["name"].lower(), soc["family"].lower()):
-            return soc
-    known = dict.fromkeys([s["family"] for s in socs()] + [s["name"] for s in socs()])
-    raise ValueError(f"soc {name!r} is not known; known are {nearest(name, known)}")
+    """By SKU name or alias ("ascend910b" is the 910B3), case-insensitive, as sim::FindSoc."""
+    for names in (lambda soc: [soc["name"]], lambda soc: soc["aliases"]):
+        for soc in socs():
+            if name.lower() in (known.lower() for known in names(soc)):
+                return soc
+    everything = dict.fromkeys([s["family"] for s in socs()] + [n for s in socs() for n in (s["name"], *s["aliases"])])
+    raise ValueError(f"soc {name!r} is not known; known are {nearest(name, everything)}")
 
 
 def arch(soc: str) -> str:

@@ -42,8 +42,9 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> str:
     except ImportError:
         return _plain(title, columns, rows)
     grid = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for column in columns:
-        grid.add_column(column, justify="left" if column in ("op", "soc", "pipe", "plan") else "right", overflow="fold")
+    for i, column in enumerate(columns):
+        numeric = all(row[i][:1].isdigit() or not row[i] for row in rows)
+        grid.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         grid.add_row(*row)
     console = Console(file=io.StringIO(), width=120, color_system=None)
