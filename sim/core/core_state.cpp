@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "sim/core/crash_site.h"
 #include "sim/core/faults.h"
 #include "sim/core/text.h"
 
@@ -106,10 +107,11 @@ void CoreState::KernelFaulted(const Fault& fault) {
     const bool held = pending_.RunningName() != nullptr;
     const char* name = held ? pending_.RunningName() : lastName_;
     const Location where = held ? pending_.RunningWhere() : lastWhere_;
+    const Location source = SourceOfFault(fault, reinterpret_cast<const void*>(launch_.request.invoke));
     std::string message = fault.Describe();
     if (fault.address != 0) message += " at address " + Hex(fault.address);
     message += *name == '\0' ? ", before its first instruction" : std::string(held ? ", in " : ", in or after ") + name;
-    Finding finding = MakeFinding(Rule::MemoryFault, Pipe::S, name, "", std::move(message), where);
+    Finding finding = MakeFinding(Rule::MemoryFault, Pipe::S, name, "", std::move(message), source.line != 0 ? source : where);
     finding.fatal = true;
     findings_.AddFatal(std::move(finding));
 }

@@ -1,5 +1,8 @@
 #include "sim/core/faults.h"
 
+#include <execinfo.h>
+#include <ucontext.h>
+
 #include <csetjmp>
 #include <csignal>
 #include <exception>
@@ -14,6 +17,7 @@ constexpr size_t kStackBytes = 64 * 1024;
 struct Guard {
     sigjmp_buf jump;
     Fault fault;
+    bool walking = false;   // the stack is being read, which faults when it is damaged
 };
 thread_local Guard* currentGuard = nullptr;
 
@@ -30,9 +34,27 @@ Installed& TheInstalled() {
 
 [[noreturn]] void Leave(const Fault& fault) {
     Guard* guard = currentGuard;
+    if (!guard->walking) {
+        guard->walking = true;
+        guard->fault = fault;
+        void* frames[Fault::kFrames];
+        const int count = backtrace(frames, Fault::kFrames);
+        for (int i = 0; i < count; ++i) guard->fault.frames[i] = uint64_t(reinterpret_cast<uintptr_t>(frames[i]));
+        guard->fault.frameCount = count;
+    }
     currentGuard = nullptr;
-    guard->fault = fault;
     siglongjmp(guard->jump, 1);
+}
+
+uint64_t FaultingInstruction(const void* context) {
+#if defined(__x86_64__)
+    return uint64_t(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+    return uint64_t(static_cast<const ucontext_t*>(context)->uc_mcontext.pc);
+#else
+    (void)context;
+    return 0;
+#endif
 }
 
 void Chain(int signal, siginfo_t* info, void* context) {
@@ -57,6 +79,7 @@ void OnSignal(int signal, siginfo_t* info, void* context) {
     }
     Fault fault;
     fault.signal = signal;
+    fault.instruction = FaultingInstruction(context);
     if (signal == SIGSEGV || signal == SIGBUS) fault.address = uint64_t(reinterpret_cast<uintptr_t>(info->si_addr));
     Leave(fault);
 }
@@ -90,6 +113,8 @@ FaultHandlers::FaultHandlers() {
     Installed& installed = TheInstalled();
     std::lock_guard<std::mutex> lock(installed.mutex);
     if (installed.users++ > 0) return;
+    void* frame;
+    backtrace(&frame, 1);   // loads the unwinder now: a signal handler must not
     struct sigaction ours = {};
     ours.sa_sigaction = OnSignal;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;

@@ -10,6 +10,10 @@ struct Fault {
     int signal = 0;             // 0: none; SIGABRT also stands for abort() and std::terminate()
     uint64_t address = 0;       // for SIGSEGV and SIGBUS
     bool terminated = false;    // std::terminate(): an exception left a noexcept function
+    static constexpr int kFrames = 32;
+    uint64_t instruction = 0;   // that faulted; 0 when unknown
+    uint64_t frames[kFrames];   // code addresses on the stack, innermost first
+    int frameCount = 0;
     const char* Describe() const;
 };
 
