@@ -24,9 +24,9 @@ HOST_INCLUDES = (ROOT / "sim" / "host" / "include", ROOT)
 API_INCLUDES = (ROOT / "sim" / "opapi" / "include", *HOST_INCLUDES)
 
 # Float results are those of the written expression: no contraction, no reassociation (as in the simulator itself).
-# Kernels look at the same UB bytes, and at the same registers, as different types.
+# Kernels look at the same UB bytes, and at the same registers, as different types. Debug lines name the source of a fault.
 FLAGS = (
-    "-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-fast-math", "-fno-strict-aliasing", "-fPIC", "-w",
+    "-std=c++17", "-O2", "-g1", "-march=native", "-ffp-contract=off", "-fno-fast-math", "-fno-strict-aliasing", "-fPIC", "-w",
 )  # fmt: skip
 
 _OLDEST = {"gcc": 12, "clang": 15}  # first with _Float16 in C++ on x86
