@@ -157,8 +157,15 @@ def test_package_layout(axpy):
 
 
 def test_generated_header_is_c(axpy, tmp_path):
-    text = (axpy.package / "op_api/include/aclnn_axpy.h").read_text()
-    assert "aclnnAxpyGetWorkspaceSize(\n    const aclTensor* x,\n    const aclTensor* y,\n    double alphaOptional,\n    const aclTensor* z," in text
+    from custom_ops.sim import compiler
+
+    header = axpy.package / "op_api/include/aclnn_axpy.h"
+    assert ("aclnnAxpyGetWorkspaceSize(\n    const aclTensor* x,\n    const aclTensor* y,\n    double alphaOptional,\n"
+            "    const aclTensor* z,\n    uint64_t* workspaceSize") in header.read_text()
+    includes = [f"-I{directory}" for directory in (header.parent, *compiler.API_INCLUDES)]
+    program = '#include "aclnn_axpy.h"\nint main(void) { return aclnnAxpy(0, 0, 0, 0); }\n'
+    subprocess.run([*compiler.find().command, "-x", "c", "-std=c11", "-fsyntax-only", "-Wall", "-Werror", *includes, "-"],
+                   input=program, text=True, check=True)
     library = ctypes.CDLL(str(axpy.package / "op_api/lib/libcust_opapi.so"))
     assert library.aclnnAxpy and library.aclnnAxpyGetWorkspaceSize
 

@@ -1,6 +1,7 @@
 // Types of the ACL C interface.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
