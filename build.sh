@@ -84,7 +84,10 @@ build() {
   else
     setup
     step "building the op package for the simulated $soc"
-    $venv/bin/custom-ops sim build . --soc "$soc" ${ops:+--ops "$ops"} --output build/opp/vendors/custom_ops
+    rm -rf build/opp/vendors/custom_ops
+    local selection=()
+    for op in ${ops//,/ }; do selection+=(--op "$op"); done
+    $venv/bin/custom-ops sim build . --soc "$soc" "${selection[@]}" --output build/opp/vendors/custom_ops
   fi
   echo "op package: build/opp/vendors/custom_ops"
 }

@@ -75,10 +75,13 @@ def _run_options(command):
 
 @sim.command()
 @click.argument("path", type=click.Path(exists=True, file_okay=False))
-@_soc
-@click.option("--op", "ops", multiple=True, metavar="OPTYPE", help="Only this operator; may be repeated.")
+@click.option("--soc", default="ascend910b", show_default=True,
+              help="Family or SKU names, joined by commas; see `custom-ops sim socs`.")
+@click.option("--op", "ops", multiple=True, metavar="OPTYPE",
+              help="Only this operator, as HcPreSinkhorn or hc_pre_sinkhorn; may be repeated.")
+@click.option("--output", type=click.Path(file_okay=False), help="Also copy the package to this folder.")
 @click.option("-j", "--jobs", type=click.IntRange(1), help="Compilers at a time.  [default: all host threads]")
-def build(path, soc, ops, jobs):
+def build(path, soc, ops, output, jobs):
     """Compile an op folder (op_host/, op_kernel/) into an op package.
 
     Prints the package's path and, per operator, the signature of its OpDef. Nothing is compiled twice: results are kept
@@ -87,15 +90,20 @@ def build(path, soc, ops, jobs):
     \b
     Examples:
       custom-ops sim build .
-      custom-ops sim build ~/ops/my_op --soc ascend950
+      custom-ops sim build ~/ops/my_op --soc ascend950 --output opp/vendors/mine
     """
+    import shutil
+
     from .sim import builder
 
     with _reported():
-        package = builder.build_package(path, soc, ops or None, jobs)
-        click.echo(package.path)
-        for op in package.ops.values():
-            click.echo(f"  {op.signature()}")
+        for name in soc.split(","):
+            package = builder.build_package(path, name, ops or None, jobs)
+            if output:
+                shutil.copytree(package.path, output, dirs_exist_ok=True)
+            click.echo(output or package.path)
+            for op in package.ops.values():
+                click.echo(f"  {op.signature()}")
 
 
 @sim.command()

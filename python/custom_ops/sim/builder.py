@@ -64,7 +64,7 @@ class Progress:
 
 def build_package(path, soc: str, ops: Sequence[str] | None = None, jobs: int | None = None,
                   progress: bool | None = None) -> Package:
-    """Compiles what the package of `soc` needs. `ops` limits it to some OpTypes."""
+    """Compiles what the package of `soc` needs. `ops` limits it to some operators, by OpType or in snake case."""
     root = Path(path).expanduser().resolve()
     family = runtime.find_soc(soc)["family"]
     arch = runtime.arch(soc)
@@ -116,9 +116,11 @@ def _describe(master: Path) -> str:
 
 
 def _choose(known: dict[str, OpInfo], ops: Sequence[str] | None, family: str, root: Path) -> list[OpInfo]:
+    types = {op.snake: op.type for op in known.values()} | {name: name for name in known}
     for name in ops or ():
-        if name not in known:
+        if name not in types:
             raise ValueError(f"{root} has no operator {name!r}; it has {nearest(name, known)}")
+    ops = None if ops is None else [types[name] for name in ops]
     chosen = [op for op in known.values() if ops is None or op.type in ops]
     fitting = [op for op in chosen if op.config(family)]
     if not fitting or (ops is not None and len(fitting) < len(chosen)):
