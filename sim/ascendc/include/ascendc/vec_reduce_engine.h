@@ -176,7 +176,9 @@ __attribute__((noinline)) inline void IssueReduce(const Entry& entry, const Form
     if (core.OperandsNeeded() && lanes.repeats != 0) {
         instruction.operands.reserve(2);
         Operand& target = AddOperand(instruction, dst, Access::Write);
-        target.alignment = uint16_t(shape.dstAlignment);
+        // The tensor has to be aligned; the first result of a bit mask may lie behind its start.
+        const bool inside = lanes.irregular && dst.address % shape.dstAlignment == 0;
+        target.alignment = uint16_t(inside ? shape.resultBytes : shape.dstAlignment);
         RegionList regions(target);
         const uint32_t groups = lanes.perRepeat / shape.group;
         uint32_t reach = 0;
