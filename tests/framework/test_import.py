@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from custom_ops._paths import LIBRARY_DIR
 
 
 def python(code: str, **environment) -> subprocess.CompletedProcess:
@@ -32,6 +33,37 @@ print(custom_ops.hc_pre_inv_rms(torch.ones(2, 4, 8)).shape)
 def test_simulate_is_the_function():
     done = python("import custom_ops.simulate, custom_ops; assert callable(custom_ops.simulate), custom_ops.simulate")
     assert done.returncode == 0, done.stderr
+
+
+GRADIENT = """
+import torch, custom_ops
+assert custom_ops._autograd.HAS_GATE == {gate}
+x = torch.randn(3, 4, 16, requires_grad=True)
+y = custom_ops.hc_pre_inv_rms(x, epsilon=1e-6)
+(grad,) = torch.autograd.grad(y.sum(), x)
+(want,) = torch.autograd.grad(torch.rsqrt((x * x).mean((1, 2)) + 1e-6).sum(), x)
+torch.testing.assert_close(grad, want)
+with torch.no_grad():
+    assert not custom_ops.hc_pre_inv_rms(x).requires_grad
+assert not custom_ops.hc_pre_inv_rms(x.detach()).requires_grad
+compiled = torch.compile(lambda v: custom_ops.hc_pre_inv_rms(v, epsilon=1e-6), fullgraph=True, backend="aot_eager")
+(grad,) = torch.autograd.grad(compiled(x).sum(), x)
+torch.testing.assert_close(grad, want)
+torch.library.opcheck(torch.ops.custom.npu_hc_pre_inv_rms.default, (x,), {{"epsilon": 1e-6}})
+print("ok")
+"""
+
+
+@pytest.mark.parametrize("gate", [True, False], ids=["gate", "other torch version"])
+def test_gradients_with_and_without_the_gate(gate, tmp_path):
+    """The C++ gate before autograd is loaded only by the torch version it was built with."""
+    (tmp_path / "libcustom_ops_torch.so").symlink_to(LIBRARY_DIR / "libcustom_ops_torch.so")
+    if gate:
+        for library in LIBRARY_DIR.glob("libcustom_ops_torch_gate-*.so"):
+            (tmp_path / library.name).symlink_to(library)
+    done = python(GRADIENT.format(gate=gate), CUSTOM_OPS_LIB_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip() == "ok"
 
 
 def test_unknown_attribute():

@@ -1,0 +1,31 @@
+// The Autograd key of every operator: one test for "does an input want a gradient", then either the operator below autograd or its
+// differentiable twin in Python (custom_ops/_autograd.py). In Python the same test costs 5 us on each call, as much as all the rest.
+//
+// This is the one file on PyTorch's C++ interface that is not stable: the library is loaded only by the torch version it was built
+// with, any other uses the test in Python.
+#include <string>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/stack.h>
+#include <torch/library.h>
+
+namespace {
+
+void Gate(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+    bool differentiable = false;
+    if (c10::GradMode::is_enabled())
+        for (const c10::IValue& value : torch::jit::last(*stack, op.schema().arguments().size()))
+            differentiable |= value.isTensor() && value.toTensor().requires_grad();
+    if (!differentiable) return op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
+    const std::string name = op.schema().name();  // custom::npu_x -> custom::_npu_x_with_gradient
+    const size_t bare = name.rfind(':') + 1;
+    c10::Dispatcher::singleton().findSchemaOrThrow((name.substr(0, bare) + "_" + name.substr(bare) + "_with_gradient").c_str(), "").callBoxed(stack);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(custom, Autograd, m) {
+    for (const char* name : {"npu_hc_pre_inv_rms", "npu_hc_pre_sinkhorn"})
+        m.impl(name, torch::CppFunction::makeFromBoxedFunction<&Gate>());
+}
