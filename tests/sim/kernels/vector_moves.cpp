@@ -158,6 +158,8 @@ extern "C" __global__ __aicore__ void moves(GM_ADDR images, GM_ADDR results, GM_
         };
         if (step.type == Type::f32) run(float{});
         else if (step.type == Type::i32) run(int32_t{});
+#if __NPU_ARCH__ == 2201
         else if (step.type == Type::half) run(half{});
+#endif
     });
 }

@@ -9,7 +9,7 @@ using namespace AscendC;
 enum class Type : int64_t { i8, u8, i16, u16, i32, u32, i64, u64, half, bf16, f32 };
 enum class Form : int64_t { Count, Mask, Bits, Register };  // Register: isSetMask = false after SetVectorMask
 
-struct Step {  // tests/sim/vector_reference.py: STEP
+struct Step {  // the same as STEP in tests/sim/vector_reference.py
     int64_t op;          // index into the enum Op of the kernel file
     Type type, from;     // of dst and of the sources
     Form form;
@@ -69,9 +69,9 @@ void RunSteps(GM_ADDR images, GM_ADDR results, GM_ADDR steps, uint32_t count, ui
 // byCount(), or byMask(mask or bit mask). On the 950 the steps use the count form only: half the code to compile.
 template <typename ByCount, typename ByMask>
 void InForm(Step& step, ByCount byCount, [[maybe_unused]] ByMask byMask) {
-    if (step.form == Form::Count) byCount();
+    if (step.form == Form::Count) return byCount();
 #if __NPU_ARCH__ == 2201
-    else if (step.form == Form::Mask) byMask(uint64_t(step.mask));
+    if (step.form == Form::Mask) byMask(uint64_t(step.mask));
     else byMask(step.bits);
 #endif
 }
