@@ -37,7 +37,7 @@ char* SimRules(void);          // JSON array: {"name", "summary"} in the order o
 // name, with "fields" and "bytes" of its own; offsets are relative to the struct that holds the field, laid out as a plain C++ struct.
 char* SimDescribeHostLibrary(const char* path);
 
-// Bare kernel launch: `library` is a compiled kernel (kernel_entry.h), arguments in the entry's order.
+// Bare kernel launch: `library` is a compiled kernel file (kernel_entry.h), `op` its entry; arguments in the entry's order.
 struct SimArgument {
     const char* name;
     void* data;        // GM buffer, or the bytes of a scalar / struct passed by value

@@ -1,4 +1,4 @@
-// Compiled kernels: shared libraries that export custom_ops_kernel_invoke.
+// Compiled kernels: shared libraries made with sim/ascendc/include/ascendc/kernel_entry.h.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace sim::opapi {
 
-// Opened once; a file that changed since is opened anew. HostError when it is no kernel.
-KernelInvoke LoadKernel(const std::string& path);
+// The entry called `entry` in a library of several, else the library's only one. Opened once; a file that changed since is
+// opened anew. HostError when it is no kernel.
+KernelInvoke LoadKernel(const std::string& path, const std::string& entry = "");
 
 }  // namespace sim::opapi

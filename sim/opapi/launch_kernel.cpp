@@ -22,7 +22,7 @@ int SimLaunchKernel(const char* library, const char* op, uint32_t blockDim, uint
         if (blockDim == 0) Refuse(sim::host::kInvalidParameter, "%s: blockDim is 0, it must be at least 1", op);
         sim::LaunchRequest request;
         request.op = op;
-        request.invoke = sim::opapi::LoadKernel(library);
+        request.invoke = sim::opapi::LoadKernel(library, op);
         request.blockDim = blockDim;
         request.tilingKey = tilingKey;
         // A direct launch keeps all blocks resident when the chip has a core for each.

@@ -58,9 +58,12 @@ def launch(file, entry: str, block_dim: int, args: Sequence[Any] | Mapping[str, 
                for name, v in values.items() if arrays.is_array(v) and name != tiling_name]
     columns += [(name, kind, "FORMAT_ND") for name, kind in kinds.items() if not arrays.is_array(values.get(name))]
     arch = runtime.arch(soc)
+    # One library serves all entries of a file, except where some may exist on other chips only.
+    exported = [entry] if "#if" in source else list(declared)
     macros = (*ARCHES[arch], *(f"{k}={v}" for k, v in (defines or {}).items()))
     unit = Unit(f"{relative} [{arch}]", root,
-                text=kernel_source.text(kernel_source.dtype_defines(columns), str(relative), entry, ()),
+                text=kernel_source.text(kernel_source.dtype_defines(columns), str(relative),
+                                   kernel_source.named_entries(exported), ()),
                 includes=(root, *compiler.KERNEL_INCLUDES, (root / relative).parent, *map(Path, include_dirs)),
                 defines=macros, kernel=True)
     library, _ = compiler.compile_unit(unit)

@@ -161,7 +161,8 @@ def _kernel_unit(root: Path, op: OpInfo, kernel: Path, arch: str, column: int) -
         raise BuildError(f"{relative} has no entry {op.snake}(...); it has {nearest(op.snake, entries)}")
     dtypes = " ".join(p.dtype(column).name for p in op.inputs)
     return Unit(f"{relative} [{arch}, column {column}: {dtypes}]", root,
-                text=kernel_source.text(kernel_source.column_defines(op, column), str(relative), entry, op.tiling_classes),
+                text=kernel_source.text(kernel_source.column_defines(op, column), str(relative),
+                                       kernel_source.only_entry(entry), op.tiling_classes),
                 includes=(root, *compiler.KERNEL_INCLUDES, kernel.parent), defines=ARCHES[arch], kernel=True)
 
 

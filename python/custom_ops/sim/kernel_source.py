@@ -56,8 +56,8 @@ def _write_struct(tiling_class: TilingClass, written: dict[str, str]) -> None:
                                   f"static_assert(sizeof({tiling_class.name}) == {tiling_class.bytes});")
 
 
-def text(defines: str, kernel: str, entry: str, classes: Iterable[TilingClass] = ()) -> str:
-    """The whole translation unit; `kernel` is found by #include."""
+def text(defines: str, kernel: str, hooks: str, classes: Iterable[TilingClass] = ()) -> str:
+    """The whole translation unit; `kernel` is found by #include, `hooks` export its entries."""
     structs = tiling_structs(classes)
     return f"""\
 #include <cstdint>
@@ -65,5 +65,13 @@ def text(defines: str, kernel: str, entry: str, classes: Iterable[TilingClass] =
 {structs}
 #include "{kernel}"
 #include "ascendc/kernel_entry.h"
-CUSTOM_OPS_KERNEL_ENTRY({entry})
+{hooks}
 """
+
+
+def only_entry(entry: str) -> str:
+    return f"CUSTOM_OPS_KERNEL({entry})"
+
+
+def named_entries(entries: Iterable[str]) -> str:
+    return "\n".join(f"CUSTOM_OPS_KERNEL_ENTRY({entry})" for entry in entries)

@@ -2,7 +2,9 @@
 //
 //     #include "<kernel>.cpp"
 //     #include "ascendc/kernel_entry.h"
-//     CUSTOM_OPS_KERNEL_ENTRY(<entry function>)
+//     CUSTOM_OPS_KERNEL(<entry function>)
+//
+// or, for a file with several entries that are launched by name, CUSTOM_OPS_KERNEL_ENTRY for each of them.
 #pragma once
 
 #include <utility>
@@ -40,7 +42,10 @@ void InvokeEntry(void (*entry)(Parameters...), void* const* argv) {
 
 }  // namespace sim
 
-#define CUSTOM_OPS_KERNEL_ENTRY(entry)                                                                   \
-    extern "C" __attribute__((visibility("default"))) void custom_ops_kernel_invoke(void* const* argv) { \
-        ::sim::InvokeEntry(&entry, argv);                                                                \
+// The only entry of a kernel library, and one of several.
+#define CUSTOM_OPS_KERNEL(entry) CUSTOM_OPS_EXPORT_ENTRY(custom_ops_kernel_invoke, entry)
+#define CUSTOM_OPS_KERNEL_ENTRY(entry) CUSTOM_OPS_EXPORT_ENTRY(custom_ops_kernel_invoke_##entry, entry)
+#define CUSTOM_OPS_EXPORT_ENTRY(symbol, entry)                                                 \
+    extern "C" __attribute__((visibility("default"))) void symbol(void* const* argv) {         \
+        ::sim::InvokeEntry(&entry, argv);                                                      \
     }
