@@ -55,7 +55,6 @@ std::tuple<Tensor, Tensor, Tensor> HcPreSinkhornCpu(const Tensor& mixes, const T
     Tensor post = NewEmpty(x, shape.post, ScalarType::Float);
     Tensor comb = NewEmpty(x, shape.comb, ScalarType::Float);
     const int64_t yBytes = shape.tokens * shape.hidden * static_cast<int64_t>(x.element_size());
-    if (yBytes >= kBypassBytes) PreferHugePages(y.mutable_data_ptr(), yBytes);
     const native::SinkhornArgs args{mixesIn.Floats(), rsqrtIn.Floats(), scaleIn.Floats(), baseIn.Floats(), xIn.Data(),
                                     y.mutable_data_ptr(), static_cast<float*>(post.mutable_data_ptr()),
                                     static_cast<float*>(comb.mutable_data_ptr()), ElementOf(x),

@@ -10,6 +10,7 @@
 
 #include "checks.h"
 #include "kernels/kernels.h"
+#include "large_results.h"
 
 namespace custom_ops {
 
@@ -42,14 +43,14 @@ inline Tensor NewEmpty(const Tensor& like, const Shape& shape, ScalarType dtype)
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(like.get(), &deviceType));
     const int32_t dtypeCode = torch::stable::detail::to<int32_t>(torch::stable::detail::from(dtype));
     AtenTensorHandle handle;
+    const int64_t bytes = Product(shape) * static_cast<int64_t>(aoti_torch_dtype_element_size(dtypeCode));
+    if (bytes > kLargeResultBytes && deviceType == aoti_torch_device_type_cpu() &&
+        (handle = NewLargeResult(shape, strides, dtypeCode, bytes)))
+        return Tensor(handle);
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(shape.rank, shape.sizes, strides, dtypeCode, deviceType,
                                                            like.get_device_index(), &handle));
     return Tensor(handle);
 }
-
-// Asks for huge pages under a large new tensor: its first write otherwise takes a page fault per 4 KiB, which costs more than the
-// kernel that fills it (64 MiB: 41 ms with small pages, 16 ms with huge ones).
-void PreferHugePages(void* data, int64_t bytes);
 
 inline native::Element ElementOf(const Tensor& tensor) {
     switch (tensor.scalar_type()) {

@@ -212,6 +212,22 @@ def test_native_many_tokens(rng):
     assert_sinkhorn_matches(custom_ops.hc_pre_sinkhorn(**inputs), inputs, 4, 20, 1e-5)
 
 
+def test_native_large_results_are_separate(rng):
+    """Results above 32 MiB come from recycled memory: one that is alive is never given out again, one that died may be."""
+    def y_of(value):
+        x = torch.full((20, 1, 1 << 20), value, dtype=torch.bfloat16)
+        half = torch.zeros(20, 3), torch.ones(20), torch.ones(3), torch.zeros(3)  # pre = sigmoid(0)
+        return custom_ops.hc_pre_sinkhorn(*half, x, 1, 1, 0.0)[0]
+
+    results = {value: y_of(value) for value in (1.0, 2.0, 3.0)}
+    for value in (4.0, 5.0):
+        del results[value - 3]
+        results[value] = y_of(value)
+    assert len({y.data_ptr() for y in results.values()}) == 3
+    for value, y in results.items():
+        assert (y == value / 2).all()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("d", [4096, 4104, 4111])
 def test_native_stores_past_the_cache(dtype, d, rng):
