@@ -28,7 +28,10 @@ public:
         for (Line& line : lines_)
             if (line.address == address / kLineBytes) line = {};
     }
-    void CleanAll() { lines_.clear(); }
+    void CleanAll() {
+        lines_.clear();
+        next_ = 0;
+    }
     // A DMA is about to read or write `region` of GM.
     void Copy(Core& core, const char* api, const char* operand, Access access, const Region& region, Location where) {
         uint64_t low = UINT64_MAX, high = 0;
@@ -90,7 +93,7 @@ private:
         return touches;
     }
     std::vector<Line> lines_;
-    size_t next_ = 0;
+    size_t next_ = 0;   // the line to fill next; the oldest when all are in use
 };
 
 struct FrameworkState {
