@@ -52,6 +52,8 @@ CASES = [
     Case("gm", "tail_written_over_the_neighbour", "core-conflict", y=16, blocks=3),
     Case("gm", "read_of_another_cores_result", "core-conflict", blocks=3, written=True),
     Case("gm", "return_before_sync_all", "deadlock", ("SyncAll",), blocks=3),
+    Case("gm", "value_left_in_the_data_cache", "hazard", ("DataCacheCleanAndInvalid",), written=True),
+    Case("gm", "cores_add_to_the_same_bytes", "core-conflict", blocks=8, written=True),
     Case("queues", "tensor_freed_twice", "queue-state", ("FreeTensor",)),
     Case("queues", "enque_without_alloc", "queue-state", ("EnQue",)),
     Case("queues", "deque_of_an_empty_queue", "queue-state", ("DeQue",)),
@@ -134,6 +136,12 @@ def test_missing_order_gives_wrong_numbers_in_adversarial_mode(entry):
         x, y, _ = run(case, "ascend910b", repaired=True, adversarial_seed=seed)
         np.testing.assert_array_equal(y, 2 * (x[:64] + 1))
     assert wrong > 0, "no seed of eight made the missing order visible"
+
+
+def test_atomic_copies_of_many_cores_add_up():
+    case = next(c for c in CASES if c.entry == "cores_add_to_the_same_bytes")
+    x, y, _ = run(case, "ascend910b", repaired=True)
+    np.testing.assert_array_equal(y, case.blocks * x)
 
 
 def test_every_rule_has_a_kernel():

@@ -61,3 +61,32 @@ extern "C" __global__ __aicore__ void return_before_sync_all(GM_ADDR x, GM_ADDR 
     }
     SyncAll();
 }
+
+// What SetValue writes stays in the core's data cache, also after the whole cache was cleaned once.
+extern "C" __global__ __aicore__ void value_left_in_the_data_cache(GM_ADDR x, GM_ADDR y, bool repaired) {
+    GlobalTensor<float> out = Gm(y);
+    for (uint32_t i = 0; i < kLanes; i += 16) {
+        out.SetValue(i, 1.0f);
+    }
+    DataCacheCleanAndInvalid<float, CacheLine::ENTIRE_DATA_CACHE>(out);
+    out.SetValue(0, 2.0f);
+    if (repaired) {
+        DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE>(out);
+    }
+}
+
+// Cores add to the same bytes: in atomic mode the sum is right, and the bytes must have been written before.
+extern "C" __global__ __aicore__ void cores_add_to_the_same_bytes(GM_ADDR x, GM_ADDR y, bool repaired) {
+    TPipe pipe;
+    TBuf<> buf;
+    pipe.InitBuffer(buf, kBytes);
+    LocalTensor<float> local = buf.Get<float>();
+    Load(local, x);
+    if (repaired) {
+        SetAtomicAdd<float>();
+    }
+    SetFlag<HardEvent::MTE2_MTE3>(EVENT_ID1);
+    WaitFlag<HardEvent::MTE2_MTE3>(EVENT_ID1);
+    DataCopy(Gm(y), local, kLanes);
+    SetAtomicNone();
+}

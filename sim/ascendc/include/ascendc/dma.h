@@ -57,22 +57,26 @@ struct Blocks {
     }
 };
 
-// dst[i] = dst[i] op src[i]; mode as in Core::atomicMode. Cores run on host threads: one at a time.
+// dst[i] = dst[i] op src[i]; mode as in Core::atomicMode. Cores run on host threads, so each element is exchanged when no other
+// core has changed it meanwhile; a lock would stay taken when a copy faults.
 template <typename T>
 void Accumulate(int mode, uint8_t* dst, const uint8_t* src, int64_t bytes) {
-    using Wide = std::conditional_t<std::is_same_v<T, bfloat16_t> || std::is_same_v<T, half>, float, T>;
+    using Wide = std::conditional_t<std::is_same_v<T, bfloat16_t> || std::is_same_v<T, half>, float,
+                                    std::conditional_t<std::is_integral_v<T>, int64_t, T>>;
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>;
+    typedef Bits __attribute__((may_alias)) Cell;
+    const auto combined = [mode](Bits old, Bits now) {
+        const Wide a = static_cast<Wide>(__builtin_bit_cast(T, old)), b = static_cast<Wide>(__builtin_bit_cast(T, now));
+        return __builtin_bit_cast(Bits, static_cast<T>(mode == 1 ? a + b : mode == 2 ? (a < b ? b : a) : (b < a ? b : a)));
+    };
     for (int64_t at = 0; at + int64_t(sizeof(T)) <= bytes; at += sizeof(T)) {
-        T old, now;
-        std::memcpy(&old, dst + at, sizeof(T));
-        std::memcpy(&now, src + at, sizeof(T));
-        const Wide a = static_cast<Wide>(old), b = static_cast<Wide>(now);
-        const T result = static_cast<T>(mode == 1 ? static_cast<Wide>(a + b) : mode == 2 ? (a < b ? b : a) : (b < a ? b : a));
-        std::memcpy(dst + at, &result, sizeof(T));
+        Cell* cell = reinterpret_cast<Cell*>(dst + at);
+        Bits now, old = __atomic_load_n(cell, __ATOMIC_RELAXED);
+        std::memcpy(&now, src + at, sizeof now);
+        while (!__atomic_compare_exchange_n(cell, &old, combined(old, now), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
     }
 }
 inline void AtomicCopy(int mode, int type, uint8_t* dst, const uint8_t* src, int64_t bytes) {
-    static char lock;
-    while (__atomic_test_and_set(&lock, __ATOMIC_ACQUIRE)) {}
     switch (type) {
         case DT_FLOAT: Accumulate<float>(mode, dst, src, bytes); break;
         case DT_FLOAT16: Accumulate<half>(mode, dst, src, bytes); break;
@@ -81,7 +85,6 @@ inline void AtomicCopy(int mode, int type, uint8_t* dst, const uint8_t* src, int
         case DT_INT16: Accumulate<int16_t>(mode, dst, src, bytes); break;
         default: Accumulate<int8_t>(mode, dst, src, bytes); break;
     }
-    __atomic_clear(&lock, __ATOMIC_RELEASE);
 }
 
 inline void FillBytes(const Blocks& blocks, uint8_t* begin, int64_t bytes, const uint8_t* first) {
