@@ -12,7 +12,6 @@ import os
 import statistics
 import subprocess
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -27,41 +26,47 @@ TOKENS = (1024, 8192)
 ROUNDS = 9
 
 PROBE = """
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
+#include <vector>
 typedef uint64_t Line __attribute__((vector_size(64)));
-extern "C" uint64_t ReadAll(const Line* from, size_t lines) {  // four streams, as many loads in flight as the core allows
+constexpr size_t kBlock = 1 << 14;  // lines: 1 MiB
+
+static uint64_t ReadBlock(const Line* from) {  // four streams, as many loads in flight as the core allows
     Line sum[4] = {};
-    const size_t quarter = lines / 4;
-    for (size_t i = 0; i < quarter; ++i)
-        for (int stream = 0; stream < 4; ++stream) sum[stream] += from[stream * quarter + i];
+    for (size_t i = 0; i < kBlock / 4; ++i)
+        for (int stream = 0; stream < 4; ++stream) sum[stream] += from[stream * (kBlock / 4) + i];
     const Line all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     return all[0] + all[1] + all[2] + all[3] + all[4] + all[5] + all[6] + all[7];
+}
+
+extern "C" uint64_t ReadAll(const Line* from, size_t blocks, int threads) {
+    std::atomic<size_t> next{0};
+    std::atomic<uint64_t> sum{0};
+    const auto work = [&] {
+        for (size_t block; (block = next++) < blocks;) sum += ReadBlock(from + block * kBlock);
+    };
+    std::vector<std::thread> others;
+    for (int i = 1; i < threads; ++i) others.emplace_back(work);
+    work();
+    for (std::thread& other : others) other.join();
+    return sum;
 }
 """
 
 
 def read_probe():
-    """A function that reads a tensor once on all of torch's threads and returns nothing."""
+    """A function that reads a tensor once, on as many threads as torch uses. Blocks go to whoever is free, as in the kernels."""
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "probe.cpp"), Path(folder, "probe.so")
         source.write_text(PROBE)
-        subprocess.run([os.environ.get("CXX", "g++"), "-O3", "-march=native", "-Wno-psabi", "-shared", "-fPIC", source, "-o", library], check=True)
+        compiler = os.environ.get("CXX", "g++")
+        subprocess.run([compiler, "-std=c++17", "-O3", "-march=native", "-Wno-psabi", "-shared", "-fPIC", "-pthread", source, "-o", library], check=True)
         read = ctypes.CDLL(str(library)).ReadAll
-    read.argtypes, read.restype = (ctypes.c_void_p, ctypes.c_size_t), ctypes.c_uint64
-
-    def probe(tensor: torch.Tensor):
-        threads = torch.get_num_threads()
-        lines = tensor.numel() * tensor.element_size() // 64
-        share = lines // threads
-        workers = [threading.Thread(target=read, args=(tensor.data_ptr() + 64 * share * i, share)) for i in range(1, threads)]
-        for worker in workers:
-            worker.start()
-        read(tensor.data_ptr(), share)
-        for worker in workers:
-            worker.join()
-
-    return probe
+    read.argtypes, read.restype = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_uint64
+    return lambda tensor: read(tensor.data_ptr(), tensor.numel() * tensor.element_size() >> 20, torch.get_num_threads())
 
 
 def sinkhorn_formula(mixes, rsqrt, hc_scale, hc_base, x, n=4, iters=20, eps=1e-6):
@@ -156,7 +161,7 @@ def overhead() -> Table:
 
 
 def main() -> None:
-    console = Console()
+    console = Console(width=120)
     console.print(overhead())
     console.print(throughput(read_probe()))
     console.print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")

@@ -1,5 +1,8 @@
 """npu_hc_pre_sinkhorn against the float64 oracle: native and on every simulated chip, the same cases and the same asserts."""
 
+import ctypes
+import mmap
+import sys
 from dataclasses import dataclass
 
 import pytest
@@ -255,3 +258,23 @@ def test_inputs_feed_each_other(backend, rng):
         rsqrt = custom_ops.hc_pre_inv_rms(x, epsilon=1e-6)
     inputs = {"mixes": x.flatten(1).float() @ fn.T, "rsqrt": rsqrt, "hc_scale": torch.ones(3), "hc_base": torch.zeros(24), "x": x}
     assert_sinkhorn_matches(run(backend, inputs), inputs, 4, 20, 1e-5, str(backend))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mprotect")
+@pytest.mark.parametrize("d", [16, 40, 1000, 1296])
+def test_native_reads_nothing_past_the_inputs(d, rng):
+    """Every input ends where an unreadable page begins (S1: x was read past its end)."""
+    def before_guard(tensor):
+        page = mmap.PAGESIZE
+        data = tensor.contiguous().view(torch.uint8).flatten()
+        pages = -(-data.numel() // page) + 1
+        memory = mmap.mmap(-1, pages * page)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address + (pages - 1) * page), page, 0) == 0
+        guarded = torch.frombuffer(memory, dtype=torch.uint8)[(pages - 1) * page - data.numel() : (pages - 1) * page]
+        return guarded.copy_(data).view(tensor.dtype).view(tensor.shape)
+
+    inputs = sinkhorn_inputs("rows", rng, (19,), 4, d, torch.bfloat16)
+    guarded = {name: before_guard(tensor) for name, tensor in inputs.items()}
+    assert_sinkhorn_matches(custom_ops.hc_pre_sinkhorn(**guarded), inputs, 4, 20, 1e-5)
+    assert torch.equal(custom_ops.hc_pre_inv_rms(guarded["x"]), custom_ops.hc_pre_inv_rms(inputs["x"]))

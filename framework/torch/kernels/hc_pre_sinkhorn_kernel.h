@@ -124,11 +124,16 @@ struct WeightedSum {
         return sum;
     }
 
+    // Fetches the next token's x along the way: hardware prefetchers stop at page ends, of which a token has many.
     template <bool kPastCache>
     void Row() const {
+        const int64_t tokenBytes = (kStreams ? kStreams : n) * hidden * static_cast<int64_t>(sizeof(T));
         int64_t column = 0;
         for (; column + kPairElements <= hidden; column += kPairElements)
-            StorePair<kPastCache>(y + column, Sum([column](const T* row) { return LoadPair(row + column); }));
+            StorePair<kPastCache>(y + column, Sum([column, tokenBytes](const T* row) {
+                Prefetch(row + column, tokenBytes);
+                return LoadPair(row + column);
+            }));
         if (column == hidden) return;
         const int64_t rest = hidden - column;
         StorePart(y + column, Sum([column, rest](const T* row) { return LoadPart(row + column, rest); }), rest);

@@ -112,6 +112,11 @@ static inline void StreamFence() {
 #endif
 }
 
+// The line `bytes` further on, into the second-level cache. It may lie past the end of the tensor: a prefetch never faults.
+static inline void Prefetch(const void* from, int64_t bytes) {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + bytes), 0, 2);
+}
+
 template <bool kPastCache>
 static inline void StoreVector(void* to, Uint vector) {
     if (kPastCache) Stream(to, vector);
