@@ -24,7 +24,7 @@ namespace AscendC::Reg {
 
 REG_BINARY(Add, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U>(), a + b)
 REG_BINARY(Sub, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U>(), a - b)
-REG_BINARY(Mul, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U>(), a * b)
+REG_BINARY(Mul, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U>(), regimpl::Product(a, b))
 REG_BINARY(Max, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U>(), regimpl::Larger(a, b))
 REG_BINARY(Min, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U>(), regimpl::Smaller(a, b))
 REG_BINARY(Div, regimpl::kNumber, regimpl::SlowCost<U>(16), regimpl::Quotient<Type>(a, b))
@@ -66,7 +66,7 @@ REG_ACCUMULATE(FusedMulDstAdd, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<U
     }
 
 REG_SCALAR(Adds, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<S>(), a + s)
-REG_SCALAR(Muls, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<S>(), a * s)
+REG_SCALAR(Muls, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<S>(), regimpl::Product(a, s))
 REG_SCALAR(Maxs, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<S>(), regimpl::Larger(a, s))
 REG_SCALAR(Mins, regimpl::kNumberOrBf16, regimpl::ArithmeticCost<S>(), regimpl::Smaller(a, s))
 REG_SCALAR(LeakyRelu, regimpl::kFloating, regimpl::ArithmeticCost<S>(), a >= 0 ? a : a * s)
@@ -148,8 +148,8 @@ REG_INLINE inline void Mull(U& dst0, U& dst1, U& src0, U& src1, MaskReg& mask, R
     static_assert(regimpl::kNames<T, U> && regimpl::kInteger<Type> && sizeof(Type) == 4, "Mull: needs 32-bit integers");
     sim::InVectorFunction("Mull", where).Spend(regimpl::ArithmeticCost<U>());
     U high;
-    regimpl::Apply<false>(high, mask, REG_LANE((auto a, auto b), (a * b) >> 32), src0, src1);
-    regimpl::Apply<false>(dst0, mask, REG_LANE((auto a, auto b), a * b), src0, src1);
+    regimpl::Apply<false>(high, mask, REG_LANE((auto a, auto b), regimpl::Product(a, b) >> 32), src0, src1);
+    regimpl::Apply<false>(dst0, mask, REG_LANE((auto a, auto b), regimpl::Product(a, b)), src0, src1);
     dst1 = high;
 }
 

@@ -41,6 +41,7 @@ template <> struct UintOf<1> { using Type = uint8_t; };
 template <> struct UintOf<2> { using Type = uint16_t; };
 template <> struct UintOf<4> { using Type = uint32_t; };
 template <> struct UintOf<8> { using Type = uint64_t; };
+template <> struct UintOf<16> { using Type = unsigned __int128; };
 template <uint32_t bytes> using Uint = typename UintOf<bytes>::Type;
 
 template <typename To, typename From>
@@ -68,7 +69,8 @@ REG_INLINE inline uint16_t FloatToHalf(float value) {   // round to nearest even
 }
 
 // The type a lane is computed in: float for all float types (one operation in float, rounded once more to 16 bits, is
-// the correctly rounded 16-bit result); twice the width for integers, so that the result wraps without overflow.
+// the correctly rounded 16-bit result); twice the width for integers, so that sums and negations do not overflow. Products of
+// unsigned lanes may: see Product.
 template <typename T>
 REG_INLINE inline auto Widen(T value) {
     if constexpr (std::is_same_v<T, bfloat16_t>) return Bits<float>(uint32_t(Bits<uint16_t>(value)) << 16);

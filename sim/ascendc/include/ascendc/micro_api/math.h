@@ -29,10 +29,16 @@ REG_INLINE inline A Magnitude(A a) {
     if constexpr (std::is_same_v<A, float>) return Bits<float>(Bits<uint32_t>(a) & 0x7fffffffu);
     else return a < 0 ? -a : a;
 }
+// Integers wrap: in unsigned arithmetic, which is defined.
+template <typename A>
+REG_INLINE inline A Product(A a, A b) {
+    if constexpr (std::is_same_v<A, float>) return a * b;
+    else return A(Uint<sizeof(A)>(a) * Uint<sizeof(A)>(b));
+}
 template <typename A>
 REG_INLINE inline A MultiplyAdd(A a, A b, A c) {
     if constexpr (std::is_same_v<A, float>) return __builtin_fmaf(a, b, c);
-    else return a * b + c;
+    else return A(Uint<sizeof(A)>(a) * Uint<sizeof(A)>(b) + Uint<sizeof(A)>(c));
 }
 // Integer division by zero gives all ones, as the inactive lanes may well do it.
 template <typename T, typename A>
