@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-import oracle
 import torch
+
+from custom_ops import reference
+from custom_ops.reference import round_to, ulps
+from custom_ops.reference import to_float64 as to_numpy
 
 F32 = 2.0**-24  # unit roundoff of float32
 
@@ -26,32 +29,6 @@ TOLERANCE = {
     torch.bfloat16: Tolerance(1e-4, 1e-4, tie=64 * F32),
     torch.float16: Tolerance(1e-4, 1e-4, tie=64 * F32),
 }
-
-
-def to_numpy(tensor: torch.Tensor) -> np.ndarray:
-    return tensor.detach().cpu().to(torch.float64).numpy()
-
-
-def round_to(values: np.ndarray, dtype: torch.dtype) -> np.ndarray:
-    """float64 -> dtype, to nearest even in one step (torch goes through float32, which rounds twice), back in float64."""
-    values = np.asarray(values, np.float64)
-    if dtype == torch.float64:
-        return values
-    mantissa, smallest, largest = {torch.float32: (24, -149, np.finfo(np.float32).max), torch.float16: (11, -24, 65504.0),
-                                   torch.bfloat16: (8, -133, float.fromhex("0x1.fep127"))}[dtype]
-    with np.errstate(all="ignore"):
-        _, exponent = np.frexp(values)
-        ulp = np.ldexp(1.0, np.maximum(exponent - mantissa, smallest))
-        rounded = np.where(np.isfinite(values), np.rint(values / ulp) * ulp, values)
-        return np.where(np.abs(rounded) > largest, np.copysign(np.inf, rounded), rounded)
-
-
-def ulps(a: np.ndarray, b: np.ndarray, dtype: torch.dtype) -> np.ndarray:
-    """Distance in representable values of a 16-bit dtype; a and b are representable."""
-    def order(values):
-        bits = torch.from_numpy(np.ascontiguousarray(values)).to(dtype).view(torch.int16).numpy().astype(np.int64)
-        return np.where(bits < 0, -(bits & 0x7FFF), bits)
-    return np.abs(order(a) - order(b))
 
 
 def assert_matches(name: str, got: torch.Tensor, oracle, tolerance: Tolerance | None = None, *, magnitude=None, where: str = ""):
@@ -96,9 +73,9 @@ def assert_sinkhorn_matches(got, inputs, n, iters, eps, where=""):
     """All three results of npu_hc_pre_sinkhorn for these inputs."""
     arrays = {name: to_numpy(tensor) for name, tensor in inputs.items()}
     with np.errstate(all="ignore"):
-        y, post, comb = oracle.hc_pre_sinkhorn(**arrays, hc_mult=n, hc_sinkhorn_iters=iters, hc_eps=eps)
+        y, post, comb = reference.hc_pre_sinkhorn(**arrays, hc_mult=n, hc_sinkhorn_iters=iters, hc_eps=eps)
         x = arrays.pop("x")
-        magnitude = (oracle.pre_weights(**arrays, hc_mult=n, hc_eps=eps)[..., None] * np.abs(x)).sum(-2)
+        magnitude = (reference.pre_weights(**arrays, hc_mult=n, hc_eps=eps)[..., None] * np.abs(x)).sum(-2)
     assert_matches("npu_hc_pre_sinkhorn.post", got[1], post, where=where)
     assert_matches("npu_hc_pre_sinkhorn.comb_frag", got[2], comb, where=where)
     assert_matches("npu_hc_pre_sinkhorn.y", got[0], y, magnitude=magnitude, where=where)

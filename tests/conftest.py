@@ -8,7 +8,7 @@ import torch
 
 import custom_ops
 
-sys.path.insert(0, str(Path(__file__).parent))  # oracle, compare, inputs
+sys.path.insert(0, str(Path(__file__).parent))  # compare, inputs
 
 from inputs import SIMULATED  # noqa: E402
 
