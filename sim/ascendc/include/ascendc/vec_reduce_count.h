@@ -121,7 +121,8 @@ __attribute__((noinline)) inline void IssueTotal(const char* name, ReduceType ty
     if (call.counted) source.stride = {};
     CheckStride(core, name, "src", source.stride, 255, 255, where);
     if (lanes.repeats == 0) core.Fail(Rule::Argument, name, "", "nothing to reduce: the count, mask or repeatTime is 0", where);
-    if (call.withIndex && src.size == 2 && lanes.repeats * uint64_t(lanes.perRepeat) > 65536 && lanes.Total() > 65536)
+    const uint64_t span = uint64_t((lanes.repeats - 1) * source.RepeatBytes() + source.SpanOf(lanes, lanes.repeats - 1));
+    if (call.withIndex && src.size == 2 && span / src.size > 65536)
         core.Fail(Rule::Argument, name, "", "an index of half must be below 65536", where);
     const uint64_t needed = TmpElements(type, call.counted, call.withIndex, lanes.repeats, src.size) * src.size;
     if (tmpBytes < needed)
@@ -148,7 +149,7 @@ __attribute__((noinline)) inline void IssueTotal(const char* name, ReduceType ty
                     core.Fail(Rule::Overlap, name, tmp.name, Text("%s overlaps %s", tmp.name, other.name), where);
             };
             apart(dst, dst.size);
-            apart(src, uint64_t((lanes.repeats - 1) * source.RepeatBytes() + source.SpanOf(lanes, lanes.repeats - 1)));
+            apart(src, span);
         }
     }
     call.core = &core;
