@@ -5,7 +5,7 @@
 
 namespace AscendC {
 
-// `extra` / `extraArgument`: a further defaulted parameter of the mask forms, with its leading comma; s: the scalar.
+// In the lane expressions: a is the lane of src, s the scalar, round the roundEn of shifts.
 #define SIM_SCALAR_BODY(Name, membase, regbaseAdds, ...)                                                              \
     namespace detail {                                                                                                \
     template <typename T>                                                                                             \

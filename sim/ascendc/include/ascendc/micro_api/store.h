@@ -13,7 +13,7 @@ REG_LOOP void LowParts(Element* dst, const Lane* lane) {
     for (uint32_t i = 0; i < lanes; ++i) dst[i] = Element(lane[i]);
 }
 
-// Bytes of UB that the lanes of register `r` go to.
+// Bytes of UB that the active lanes of all `registers` go to.
 inline void ElementBits(const Spread& spread, const MaskReg& mask, uint32_t registers, uint64_t* bits) {
     const uint32_t lanes = spread.rule == Spread::First ? 1 : VECTOR_REG_WIDTH / spread.laneBytes;
     if (spread.rule == Spread::Straight) {
