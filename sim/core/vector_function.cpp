@@ -1,10 +1,11 @@
 #include "sim/core/vector_function.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
+
+#include "sim/core/text.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -45,11 +46,7 @@ void RestoreFloatMode(unsigned before) {
 #endif
 }
 
-std::string Range(uint64_t begin, uint64_t end) {
-    char text[64];
-    std::snprintf(text, sizeof text, "UB [0x%04llx, 0x%04llx)", (unsigned long long)begin, (unsigned long long)end);
-    return text;
-}
+std::string Range(uint64_t begin, uint64_t end) { return "UB " + HexRange(begin, end); }
 std::string At(const char* api, Location where) {
     return std::string(api) + " at " + where.file + ":" + std::to_string(where.line);
 }
