@@ -113,7 +113,7 @@ private:
     Flag& FlagOf(Pipe source, Pipe destination, int id) {
         return flags_[size_t((int(source) * kPipes + int(destination)) * kEvents + id)];
     }
-    bool EventIsLegal(const char* api, Pipe source, Pipe destination, int id, Location where);
+    void CheckEvent(const char* api, Pipe source, Pipe destination, int id, Location where);
     void ReportFlagsLeftSet();
     void Meet(Location where);
     // --- buffers.cpp

@@ -12,24 +12,24 @@ bool OnVectorCore(Pipe pipe) { return pipe == Pipe::S || pipe == Pipe::V || pipe
 }  // namespace
 
 // The 13 events of a vector core are the pairs of its pipes, but of the pairs of a pipe with itself only V_V (facts 2.2).
-bool CoreState::EventIsLegal(const char* api, Pipe source, Pipe destination, int id, Location where) {
+void CoreState::CheckEvent(const char* api, Pipe source, Pipe destination, int id, Location where) {
+    const bool idExists = id >= 0 && id < kEvents;
+    const bool pairExists = OnVectorCore(source) && OnVectorCore(destination) && (source != destination || source == Pipe::V);
+    if (idExists && pairExists) return;
     const std::string event = EventName(source, destination);
-    if (id < 0 || id >= kEvents) {
+    if (!idExists)
         Abort(MakeFinding(Rule::EventFlag, Pipe::S, api, event.c_str(),
                           event + " event id " + std::to_string(id) + " is outside 0.." + std::to_string(kEvents - 1), where));
-    }
-    if (OnVectorCore(source) && OnVectorCore(destination) && (source != destination || source == Pipe::V)) return true;
     findings_.Add(Rule::PipeLegality, where, {}, api, [&] {
         return MakeFinding(Rule::PipeLegality, Pipe::S, api, event.c_str(), "a vector core has no " + event + " event", where);
     });
-    return false;
 }
 
 void Core::SetFlag(Pipe source, Pipe destination, int id, Location where) {
     CoreState& s = state_;
     if (s.aborted_) return;
     s.Reach("SetFlag", where);
-    s.EventIsLegal("SetFlag", source, destination, id, where);
+    s.CheckEvent("SetFlag", source, destination, id, where);
     CoreState::Flag& flag = s.FlagOf(source, destination, id);
     if (flag.set) {
         s.findings_.Add(Rule::EventFlag, where, flag.where, "set", [&] {
@@ -52,7 +52,7 @@ void Core::WaitFlag(Pipe source, Pipe destination, int id, Location where) {
     CoreState& s = state_;
     if (s.aborted_) return;
     s.Reach("WaitFlag", where);
-    s.EventIsLegal("WaitFlag", source, destination, id, where);
+    s.CheckEvent("WaitFlag", source, destination, id, where);
     CoreState::Flag& flag = s.FlagOf(source, destination, id);
     if (!flag.set) {
         // A block is one instruction stream: a SetFlag that has not been issued yet is behind this wait.

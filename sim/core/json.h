@@ -61,7 +61,6 @@ public:
     template <typename T>
     JsonWriter& Field(std::string_view name, const T& value) { return Key(name).Value(value); }
 
-    const std::string& Text() const { return text_; }
     std::string Take() { return std::exchange(text_, {}); }
 
 private:

@@ -20,10 +20,9 @@ public:
     static void GiveBack(std::unique_ptr<LocalMemory> memory);
 
     ~LocalMemory();
-    uint8_t* Base(Memory memory) const { return base_[int(memory)]; }
     uint64_t Bytes(Memory memory) const { return bytes_[int(memory)]; }
     bool Locate(const void* pointer, Memory* memory, uint64_t* address) const;
-    uint8_t* Use(Memory memory) {        // Base() for an access: the memory has to be poisoned before the next launch
+    uint8_t* Use(Memory memory) {        // the first byte; what is accessed has to be poisoned before the next launch
         used_[int(memory)] = true;
         return base_[int(memory)];
     }

@@ -50,7 +50,6 @@ public:
         return view;
     }
     InstructionId Issue(Pipe pipe) { return last_[int(pipe)] = MakeId(++sequence_, pipe); }
-    bool InOrder(Pipe pipe) const { return inOrder_[int(pipe)]; }
 
     // State of a flag: everything issued on the source pipe so far is complete, and what those instructions relied on.
     Clock AfterAll(Pipe source) {

@@ -73,10 +73,6 @@ void Shadow::RecordRead(uint64_t begin, uint64_t bytes, InstructionId id) {
 void Shadow::RecordWrite(uint64_t begin, uint64_t bytes, InstructionId id) {
     if (!writer_) writer_.reset(new InstructionId[bytes_]());
     std::fill_n(writer_.get() + begin, bytes, id);
-    MarkWritten(begin, bytes);
-}
-
-void Shadow::MarkWritten(uint64_t begin, uint64_t bytes) {
     if (!written_) written_.reset(new uint8_t[bytes_]());
     std::memset(written_.get() + begin, 1, bytes);
 }

@@ -32,7 +32,6 @@ public:
 
     void RecordRead(uint64_t begin, uint64_t bytes, InstructionId id);
     void RecordWrite(uint64_t begin, uint64_t bytes, InstructionId id);
-    void MarkWritten(uint64_t begin, uint64_t bytes);
 
 private:
     uint64_t bytes_;

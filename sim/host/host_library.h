@@ -15,7 +15,6 @@ namespace sim::host {
 
 class HostLibrary {
 public:
-    const std::string& Path() const { return path_; }
     const std::vector<Op>& Ops() const { return ops_; }
     // HostError with the ops there are.
     const Op& Find(const std::string& type) const;

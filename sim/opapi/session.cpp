@@ -18,8 +18,7 @@ std::string WithTiling(const FinishedLaunch& launch) {
     std::string hex;
     for (const uint8_t byte : launch.tilingData) hex += host::Format("%02x", byte);
     std::string json = launch.report.ToJson();
-    while (!json.empty() && json.back() != '}') json.pop_back();
-    if (!json.empty()) json.pop_back();
+    json.pop_back();  // the closing brace: more fields follow
     return json + host::Format(",\"tilingKey\":%llu,\"workspaceBytes\":%llu,\"tilingData\":\"",
                                static_cast<unsigned long long>(launch.tilingKey),
                                static_cast<unsigned long long>(launch.workspaceBytes)) + hex + "\"}";

@@ -38,9 +38,10 @@ public:
     const __gm__ T* GetPhyAddr() const { return data_; }
     __gm__ T* GetPhyAddr(uint64_t offset) const { return data_ + offset; }
     uint64_t GetSize() const { return elements_; }
-    void SetL2CacheHint(CacheMode mode, CacheRwMode = CacheRwMode::RW) { cacheMode_ = mode; }
+    // A hint changes neither values nor the modelled time.
+    void SetL2CacheHint(CacheMode, CacheRwMode = CacheRwMode::RW) {}
     template <CacheRwMode = CacheRwMode::RW>
-    void SetL2CacheHint(CacheMode mode) { cacheMode_ = mode; }
+    void SetL2CacheHint(CacheMode) {}
     void SetShapeInfo(const ShapeInfo& shape) { shape_ = shape; }
     ShapeInfo GetShapeInfo() const { return shape_; }
 
@@ -90,7 +91,6 @@ private:
     T* base_ = nullptr;
     T* data_ = nullptr;
     uint64_t elements_ = 0, end_ = 0;
-    CacheMode cacheMode_ = CacheMode::CACHE_MODE_NORMAL;
     ShapeInfo shape_;
 };
 

@@ -10,9 +10,6 @@ namespace sim::vec {
 
 // Integer overflow: the documentation of Add and Sub says that int16 and int32 saturate; products were seen to keep their
 // low bits. Other integer types wrap.
-template <typename T>
-inline constexpr bool kSaturates = std::is_same_v<T, int16_t> || std::is_same_v<T, int32_t>;
-
 template <typename T, typename Wider>
 SIM_INLINE inline T Saturate(Wider value) {
     constexpr Wider kHigh = Wider(std::make_unsigned_t<T>(-1) >> std::is_signed_v<T>), kLow = std::is_signed_v<T> ? -kHigh - 1 : 0;

@@ -24,7 +24,6 @@ using sim::Taint;
 using sim::VectorFunction;
 
 // --- element types ----------------------------------------------------------------------------------------------------
-template <typename T> inline constexpr bool kHalfFloat = std::is_same_v<T, half> || std::is_same_v<T, bfloat16_t>;
 template <typename T> inline constexpr bool kFloating = std::is_same_v<T, float> || std::is_same_v<T, half>;
 template <typename T> inline constexpr bool kInteger = std::is_integral_v<T>;
 template <typename T> inline constexpr bool kNumber = kFloating<T> || kInteger<T>;
@@ -98,10 +97,6 @@ REG_INLINE inline T Narrow(V value) {
 // --- masks ------------------------------------------------------------------------------------------------------------
 constexpr uint64_t FirstBits(uint32_t step) {   // the bit of each lane that counts
     return step == 1 ? ~0ull : step == 2 ? 0x5555555555555555ull : step == 4 ? 0x1111111111111111ull : 0x0101010101010101ull;
-}
-template <uint32_t step>
-REG_INLINE inline bool AllLanes(const MaskReg& mask) {
-    return (mask.word[0] & mask.word[1] & mask.word[2] & mask.word[3] & FirstBits(step)) == FirstBits(step);
 }
 // All bits of each lane that is on.
 template <uint32_t step>

@@ -49,7 +49,7 @@ inline uint32_t ExtremeIndex(const T* x, uint32_t count) {
 }
 
 // Each group of `perGroup` lanes to one lane; the results are packed from lane 0 on, the rest is 0.
-template <ReduceType type, typename D, typename S, typename V>
+template <ReduceType type, typename S, typename V>
 inline void ReduceGroups(S& dst, const V& src, const MaskReg& mask, uint32_t perGroup, bool index, const char* api,
                          Location where) {
     using T = typename V::ActualT;
@@ -111,21 +111,21 @@ template <ReduceType type, typename T = DefaultType, typename U = DefaultType, a
 inline void Reduce(S& dst, const V& src, const MaskReg& mask, sim::Location where = sim::Location::Here()) {
     static_assert(regimpl::kNames<T, S>, "Reduce: T is not the type of the destination");
     regimpl::CheckReduceTypes<type, S, V>();
-    regimpl::ReduceGroups<type, T>(dst, src, mask, V::kLanes, type != ReduceType::SUM, "Reduce", where);
+    regimpl::ReduceGroups<type>(dst, src, mask, V::kLanes, type != ReduceType::SUM, "Reduce", where);
 }
 // Results of the eight 32-byte blocks in lanes 0 .. 7.
 template <ReduceType type, typename T = DefaultType, typename U = DefaultType, auto mode = MaskMergeMode::ZEROING, typename S,
           typename V, typename = IfRegisters<S, V>>
 inline void ReduceDataBlock(S& dst, const V& src, const MaskReg& mask, sim::Location where = sim::Location::Here()) {
     regimpl::CheckReduceTypes<type, S, V>();
-    regimpl::ReduceGroups<type, T>(dst, src, mask, V::kLanes / 8, false, "ReduceDataBlock", where);
+    regimpl::ReduceGroups<type>(dst, src, mask, V::kLanes / 8, false, "ReduceDataBlock", where);
 }
 // dst[i] = src[2i] + src[2i + 1] in the lower half, 0 above.
 template <PairReduce type = PairReduce::SUM, typename T = DefaultType, auto mode = MaskMergeMode::ZEROING, typename S, typename V,
           typename = IfRegisters<S, V>>
 inline void PairReduceElem(S& dst, const V& src, const MaskReg& mask, sim::Location where = sim::Location::Here()) {
     regimpl::CheckReduceTypes<ReduceType::SUM, S, V>();
-    regimpl::ReduceGroups<ReduceType::SUM, T>(dst, src, mask, 2, false, "PairReduceElem", where);
+    regimpl::ReduceGroups<ReduceType::SUM>(dst, src, mask, 2, false, "PairReduceElem", where);
 }
 
 #define REG_REDUCE(Name, Target, ...)                                                                                      \
