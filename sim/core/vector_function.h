@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <utility>
 #include <vector>
 
 #include "sim/core/core.h"
@@ -144,8 +146,14 @@ inline VectorFunction& InVectorFunction(const char* api, Location where) {
 // __VEC_SCOPE__ and VF_CALL.
 class VectorScope {
 public:
-    explicit VectorScope(Location where = Location::Here()) : function_(VectorFunction::Open(where)) {}
-    ~VectorScope() { if (open_) function_.Abandon(); }
+    explicit VectorScope(Location where = Location::Here())
+        : function_(VectorFunction::Open(where)), unwinding_(std::uncaught_exceptions()) {}
+    // A `return` in the braces ends the function as their end does; an error drops it.
+    ~VectorScope() noexcept(false) {
+        if (!open_) return;
+        if (std::uncaught_exceptions() == unwinding_) Close();
+        else function_.Abandon();
+    }
     VectorScope(const VectorScope&) = delete;
     VectorScope& operator=(const VectorScope&) = delete;
     void Close() { open_ = false; function_.Close(); }
@@ -156,6 +164,7 @@ public:
 
 private:
     VectorFunction& function_;
+    const int unwinding_;   // exceptions in flight when the scope was entered
     bool open_ = true, entered_ = false;
 };
 

@@ -84,6 +84,7 @@ CASES = [
     Case("regbase", "unaligned_register_load", "alignment", ("32",), REGBASE, x=128),
     Case("regbase", "register_load_past_the_unified_buffer", "out-of-range", (), REGBASE),
     Case("regbase", "mte3_before_the_vector_function_is_done", "hazard", ("V", "MTE3"), REGBASE),
+    Case("regbase", "mte3_before_a_returning_vector_function_is_done", "hazard", ("V", "MTE3"), REGBASE),
 ]
 
 #: Kernels whose repaired form computes y = 2 * (x + 1), and whose broken form must not in adversarial mode.

@@ -85,3 +85,26 @@ extern "C" __global__ __aicore__ void mte3_before_the_vector_function_is_done(GM
     }
     DataCopy(Gm(y), in, kLanes);
 }
+
+inline void FillAndReturn(__ubuf__ float* target) {
+    __VEC_SCOPE__ {
+        RegTensor<float> one;
+        MaskReg mask = CreateMask<float>();
+        Duplicate(one, 1.0f);
+        DataCopy(target, one, mask);
+        return;   // ends the vector function: what it stored counts
+    }
+}
+
+extern "C" __global__ __aicore__ void mte3_before_a_returning_vector_function_is_done(GM_ADDR x, GM_ADDR y, bool repaired) {
+    TPipe pipe;
+    TBuf<> buf;
+    pipe.InitBuffer(buf, kBytes);
+    LocalTensor<float> local = buf.Get<float>();
+    FillAndReturn(local.GetPhyAddr());
+    if (repaired) {
+        SetFlag<HardEvent::V_MTE3>(EVENT_ID0);
+        WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
+    }
+    DataCopy(Gm(y), local, kLanes);
+}
