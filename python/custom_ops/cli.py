@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 
 import click
 
@@ -240,10 +241,17 @@ def apis(pattern, arch):
       custom-ops sim apis '^MicroAPI::' --arch regbase
     """
     from . import sim as api
-    from .sim import tables
+    from .sim import api_list, tables
 
     with _reported():
-        rows = [a for a in api.apis(pattern) if arch is None or arch in a.arches]
+        try:
+            rows = [a for a in api.apis(pattern) if arch is None or arch in a.arches]
+        except re.error as error:
+            raise click.BadParameter(f"{pattern!r} is no regular expression: {error}", param_hint="PATTERN") from None
+        if not rows:
+            near = api_list.nearest(pattern, api.apis())
+            raise ValueError(f"no API matches {pattern!r}; "
+                             + (f"nearest: {', '.join(near)}" if near else "`custom-ops sim apis` lists all"))
         click.echo(tables.table(f"{len(rows)} modelled APIs", ["name", "kind", "arch", "header"],
                                 [[a.name, a.kind, ", ".join(a.arches), a.header] for a in rows]))
 

@@ -221,19 +221,19 @@ def edited(tmp_path, file, old, new):
     return folder
 
 
-@pytest.mark.parametrize("name, nearest", [("Mulss", "Muls"), ("SoftmaxFlashV9", "Sqrt")])
-def test_unmodelled_api_is_named(tmp_path, name, nearest):
+@pytest.mark.parametrize("name, said", [("Mulss", "; nearest: Muls, "), ("SoftmaxFlashV9", "\n"),
+                                        ("Mmad", ": the cube is not modelled")], ids=["near", "far", "cube"])
+def test_unmodelled_api_is_named(tmp_path, name, said):
     folder = edited(tmp_path, "op_kernel/axpy.cpp", "Muls(z,", f"{name}(z,")
     with pytest.raises(custom_ops.BuildError) as caught:
         custom_ops.sim.build(folder)
     text = str(caught.value)
-    assert f"{name} is not modelled by the simulator; modelled are: " in text
+    assert f"{name} is not modelled by the simulator{said}" in text
+    assert text.count("APIs modelled for membase: ") == 1 and "DataCopyPad" in text.split("APIs modelled for membase: ASCEND")[1]
     assert caught.value.unmodelled == [name]
     assert caught.value.errors[0].file == "op_kernel/axpy.cpp"
     line = [i for i, row in enumerate((folder / "op_kernel/axpy.cpp").read_text().splitlines(), 1) if name in row]
     assert caught.value.errors[0].line == line[0]
-    if nearest == "Muls":
-        assert "modelled are: Muls, " in text
 
 
 def test_unmodelled_header_is_named(tmp_path):

@@ -88,6 +88,9 @@ def test_findings_exit_1_with_the_report(kernel):
 
 
 WRONG = [
+    (["sim", "apis", "["], "'[' is no regular expression"),
+    (["sim", "apis", "DataCopyPat"], "no API matches 'DataCopyPat'; nearest: DataCopyPad, "),
+    (["sim", "apis", "zzz"], "no API matches 'zzz'; `custom-ops sim apis` lists all"),
     (["sim", "build", "/nowhere"], "does not exist"),
     (["sim", "build", OPS / "axpy", "--soc", "ascend1"], "soc 'ascend1' is not known"),
     (["sim", "run", OPS / "axpy", "--input", "x=ones:4"], "y is missing"),
@@ -107,7 +110,7 @@ def test_wrong_usage_exits_2(arguments, text):
 def test_build_error_exits_2(kernel):
     kernel.write_text(FILL.replace("Duplicate(", "Dupplicate("))
     text = custom_ops("sim", "launch", kernel, "fill", "--arg", "y=empty:32", "--tiling", "uint32_t:32,float:1.5", code=2)
-    assert "Dupplicate is not modelled by the simulator; modelled are: Duplicate" in text and "fill.cpp:11: " in text
+    assert "Dupplicate is not modelled by the simulator; nearest: Duplicate\n" in text and "fill.cpp:11: " in text
 
 
 def test_lists():
@@ -116,6 +119,8 @@ def test_lists():
     assert "uninitialized-read" in custom_ops("sim", "rules")
     apis = custom_ops("sim", "apis", "^DataCopy")
     assert "DataCopyPad" in apis and "Muls" not in apis
+    everything = custom_ops("sim", "apis")
+    assert not any(internal in everything for internal in ("regimpl", "detail", "::Bind", "::Slots", "AsOperand"))
     assert "MicroAPI::" in custom_ops("sim", "apis", "--arch", "regbase") and "MicroAPI::" not in custom_ops("sim", "apis", "--arch", "membase")
 
 

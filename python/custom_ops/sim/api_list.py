@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import textwrap
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -28,7 +29,12 @@ _MARKER = re.compile(r'^# (\d+) "([^"]*)"')
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Z_]\w+)", re.MULTILINE)
 _REFUSED = "not_modelled.h"  # declares APIs only to refuse them
 _REGISTER = "MicroAPI::"
-_HIDDEN = {"detail", "Detail", "internal", "impl", "Impl"}
+_HIDDEN = {"detail", "Detail", "internal", "impl", "Impl", "regimpl"}
+# Public only because the simulator's own headers need them.
+_INTERNAL = {"Address", "AsOperand", "Bind", "Bit", "BufferBytes", "Bytes", "End", "GetState", "Host", "IfRegisters", "IfScalar",
+             "IsRegister", "Low", "Rebind", "SetBit", "Settle", "Slots", "TBufState", "Where"}
+_CUBE = re.compile(r"mmad|matmul|fixpipe|loaddata|loadimage|hf32|mmlayout|initconstvalue|gemm|conv[23]d", re.IGNORECASE)
+_NEAREST, _SIMILAR = 5, 0.6  # how many similar names a message shows, and from which difflib ratio on
 
 
 @dataclass(frozen=True)
@@ -58,46 +64,59 @@ def modelled() -> tuple[Api, ...]:
     return tuple(Api(**{**row, "arches": tuple(row["arches"])}) for row in json.loads(path.read_text()))
 
 
-def missing(name: str, arch: str, member: bool = False, shown: int | None = None) -> str:
-    """Sentence for a name that `arch` does not have: a free function, type or macro, or a member of a class.
-
-    Lists what there is, nearest first: all of it, or the `shown` nearest.
-    """
-    def fits(api: Api) -> bool:
-        return ("::" in api.name.removeprefix(_REGISTER)) == member
-
-    elsewhere = [api for api in modelled() if api.name.split("::")[-1] == name and fits(api) and arch not in api.arches]
+def missing(name: str, arch: str, member: bool = False) -> str:
+    """Sentence for a name that `arch` does not have: a free function, type or macro, or a member of a class."""
+    elsewhere = [api for api in modelled() if _short(api) == name and _is_member(api) == member and arch not in api.arches]
     if elsewhere:
         return f"{name} is modelled for {elsewhere[0].arches[0]} only, this is the {arch} build"
-    known: dict[str, str] = {}
-    for api in modelled():
-        if fits(api) and arch in api.arches and not api.name.startswith(("DT_", "FORMAT_")):
-            known.setdefault(api.name.split("::")[-1], api.name)
-    ranked = [known[short] for short in _nearest_first(name, list(known))]
-    return _sentence(name, ranked, shown)
+    return _sentence(name, nearest(name, [a for a in listed(arch, member) if (a.kind == "macro") == name.isupper()]))
 
 
 def missing_header(name: str) -> str:
     from . import compiler
 
     include = compiler.KERNEL_INCLUDES[0]
-    known = [str(p.relative_to(include)) for p in sorted(include.rglob("*.h"))]
-    ranked = _nearest_first(name, [k for k in known if not k.startswith("ascendc/")])
-    return _sentence(f'header "{name}"', ranked)
+    known = sorted(str(p.relative_to(include)) for p in include.rglob("*.h"))
+    text = _sentence(f'header "{name}"', [])
+    return _filled(f"{text}; modelled are: {', '.join(k for k in known if not k.startswith('ascendc/'))}")
 
 
-def _nearest_first(name: str, known: list[str]) -> list[str]:
-    def score(candidate: str) -> float:
-        ratio = difflib.SequenceMatcher(None, name.lower(), candidate.lower()).ratio()
-        return ratio + (0.3 if candidate.lower().startswith(name.lower()[:4]) else 0.0)
-
-    return sorted(known, key=lambda k: (-score(k), k))
+def everything(arch: str, member: bool) -> str:
+    """Sentence with all names `arch` has: of free functions, types and macros, or of members."""
+    what = "members of classes" if member else "APIs"
+    return _filled(f"{what} modelled for {arch}: {', '.join(api.name for api in listed(arch, member))}")
 
 
-def _sentence(what: str, ranked: list[str], shown: int | None = None) -> str:
-    rest = f" ... and {len(ranked) - shown} more" if shown and len(ranked) > shown else ""
-    return textwrap.fill(f"{what} is not modelled by the simulator; modelled are: {', '.join(ranked[:shown])}{rest}", 120,
-                         subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+def listed(arch: str, member: bool) -> list[Api]:
+    return [api for api in modelled() if arch in api.arches and _is_member(api) == member
+            and not api.name.startswith(("DT_", "FORMAT_"))]
+
+
+def nearest(name: str, apis: Iterable[Api]) -> list[str]:
+    """Full names of the most similar APIs, best first; empty when none is similar."""
+    def ratio(api: Api) -> float:
+        return difflib.SequenceMatcher(None, name.lower(), _short(api).lower()).ratio()
+
+    close = sorted((-ratio(api), api.name) for api in apis if ratio(api) >= _SIMILAR)
+    return list(dict.fromkeys(full for _, full in close))[:_NEAREST]
+
+
+def _short(api: Api) -> str:
+    return api.name.split("::")[-1]
+
+
+def _is_member(api: Api) -> bool:
+    return "::" in api.name.removeprefix(_REGISTER)
+
+
+def _sentence(what: str, near: list[str]) -> str:
+    if _CUBE.search(what):
+        return f"{what} is not modelled by the simulator: the cube is not modelled, vector cores only"
+    return f"{what} is not modelled by the simulator" + (f"; nearest: {', '.join(near)}" if near else "")
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 120, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def _scan(tool, include: Path, files: list[Path]) -> list[Api]:
@@ -196,7 +215,7 @@ def _named(statement: list[str], scopes: list[_Scope], opens: _Scope | None):
         name, kind = statement[statement.index("=") - 1], "type"
     elif not opens or opens.kind == "body":
         name = _function_name(statement)
-    if name[:1].isupper() and len(name) > 1 and not name.endswith("Lanes") and name != (path or [""])[-1]:
+    if name[:1].isupper() and len(name) > 1 and name not in _INTERNAL and not name.endswith("Lanes") and name != (path or [""])[-1]:
         yield kind, "::".join([*path, name])
 
 

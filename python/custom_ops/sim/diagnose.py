@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import BuildError, CompileError
 from . import api_list
 
 _ERROR = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<message>.*)$", re.MULTILINE)
-_CALLED_FROM = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)?\s+(?:required from here|note: in instantiation)",
+_CALLED_FROM = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)?\s+(?:required from|note: in instantiation)",
                           re.MULTILINE)
 _NOT_MODELLED = re.compile(r"AscendC API not modelled: (\w+)")  # sim/ascendc/include/ascendc/not_modelled.h
 _LINK_ERROR = re.compile(r"undefined reference to [`'](?P<name>.+)'")
@@ -45,38 +46,54 @@ def build_error(unit, output: str, command: list[str]) -> BuildError:
     lines += [f"  {error}" for error in errors[:_SHOWN]]
     if len(errors) > _SHOWN:
         lines.append(f"  ... and {len(errors) - _SHOWN} more")
-    lines += [text for _, text in hints]
-    return BuildError("\n".join(lines), errors=errors, unmodelled=[name for name, _ in hints], output=output,
+    lines += [hint.text for hint in hints]
+    lines += [api_list.everything(_arch(unit), member) for member in (False, True) if member in {h.member for h in hints}]
+    return BuildError("\n".join(lines), errors=errors, unmodelled=[hint.name for hint in hints], output=output,
                       command=command)
 
 
 def _parse(match: re.Match, output: str, root: Path) -> CompileError:
     """Errors inside the simulator's templates are shown where the user's code led to them."""
     place = match
-    if f"{os.sep}sim{os.sep}ascendc{os.sep}" in match["file"]:
-        before = list(_CALLED_FROM.finditer(output, 0, match.start()))   # g++ says it first
-        after = _CALLED_FROM.search(output, match.end())                 # clang++ after it
-        place = before[-1] if before else after or match
+    if _ours(match):
+        chain = max(output.rfind("In instantiation of", 0, match.start()), 0)  # g++ says it first, clang++ after it
+        callers = [*_CALLED_FROM.finditer(output, chain, match.start()), *_CALLED_FROM.finditer(output, match.end())]
+        place = next((caller for caller in callers if not _ours(caller)), match)
     path = Path(place["file"])
     shown = path.relative_to(root) if path.is_relative_to(root) else path.name if "tmp-" in str(path) else path
     api = _NOT_MODELLED.search(match["message"])
     return CompileError(str(shown), int(place["line"]), f"{api[1]} is not modelled" if api else match["message"])
 
 
-def _hints(errors: list[CompileError], unit) -> list[tuple[str, str]]:
-    """(name, sentence) for every unknown name that can only be meant for the AscendC API."""
-    found: dict[str, str] = {}
+def _ours(place: re.Match) -> bool:
+    return f"{os.sep}sim{os.sep}ascendc{os.sep}" in place["file"]
+
+
+@dataclass(frozen=True)
+class _Hint:
+    """What is said about an unknown name that can only be meant for the AscendC API."""
+
+    name: str
+    text: str
+    member: bool | None  # of a class; None for headers
+
+
+def _hints(errors: list[CompileError], unit) -> list[_Hint]:
+    found: dict[str, _Hint] = {}
     for error in errors:
         if header := _MISSING_HEADER.search(error.message):
             name = header[1] or header[2]
-            found.setdefault(name, api_list.missing_header(name))
+            found.setdefault(name, _Hint(name, api_list.missing_header(name), None))
             continue
         name = next((m[1] for p in _UNKNOWN if (m := p.search(error.message))), None)
         if name and _looks_like_an_api(name, error.message):
-            arch = "regbase" if "__NPU_ARCH__=3510" in unit.defines else "membase"
-            found.setdefault(name, api_list.missing(name, arch, "has no member" in error.message,
-                                                       shown=5 if found else None))
-    return list(found.items())
+            member = "has no member" in error.message
+            found.setdefault(name, _Hint(name, api_list.missing(name, _arch(unit), member), member))
+    return list(found.values())
+
+
+def _arch(unit) -> str:
+    return "regbase" if "__NPU_ARCH__=3510" in unit.defines else "membase"
 
 
 def _looks_like_an_api(name: str, message: str) -> bool:
