@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,19 @@ def pairs(items: Sequence[str]) -> Iterator[tuple[str, str]]:
         if not equals or not name or not value:
             raise ValueError(f"{item!r} must be NAME=VALUE")
         yield name, value
+
+
+def made(option: str, items: Sequence[str], make: Callable[[str, int], Any], seed: int) -> dict[str, Any]:
+    """NAME -> make(SPEC, seed of its own); errors name the option."""
+    values = {}
+    for i, (name, spec) in enumerate(pairs(items)):
+        try:
+            values[name] = make(spec, seed + i)
+        except OSError as error:
+            raise ValueError(f"{option} {name}: cannot read {error.filename}: {error.strerror}") from None
+        except ValueError as error:
+            raise ValueError(f"{option} {name}: {error}") from None
+    return values
 
 
 def known_names(given: Iterable[str], known: Iterable[str], what: str) -> None:
@@ -81,7 +94,10 @@ def tiling(spec: str | None) -> Any:
     if spec is None:
         return None
     if spec.startswith("@"):
-        return Path(spec[1:]).read_bytes()
+        try:
+            return Path(spec[1:]).read_bytes()
+        except OSError as error:
+            raise ValueError(f"--tiling: cannot read {error.filename}: {error.strerror}") from None
     fields, values = [], []
     for i, part in enumerate(spec.split(",")):
         kind, _, value = part.partition(":")

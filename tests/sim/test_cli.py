@@ -1,13 +1,16 @@
 """custom-ops on the command line: what it prints and its exit codes."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from custom_ops.cli import main
+import custom_ops as package
+from custom_ops.cli_commands import main
 
 OPS = Path(__file__).parent / "ops"
 FILL = """
@@ -51,14 +54,33 @@ def test_build_prints_package_and_signature():
     assert "Axpy(x: float32|float16, y: float32|float16, *, alpha: float = 2.0) -> z" in text
 
 
+def test_build_for_several_socs():
+    lines = custom_ops("sim", "build", OPS / "axpy", "--soc", "ascend910b,ascend950").splitlines()
+    assert [line.split(":")[0] for line in lines] == ["ascend910b"] * 2 + ["ascend950"] * 2
+    text = custom_ops("sim", "build", OPS / "axpy", "--soc", "ascend910b,nosuch", code=2)
+    assert "soc 'nosuch' is not known" in text and "Axpy(" not in text
+
+
+def test_version():
+    assert custom_ops("--version").split()[-1] == package.__version__
+
+
+def test_without_click(tmp_path):
+    script = ("import sys; sys.modules['click'] = None; sys.argv = ['custom-ops', 'sim', 'socs']; "
+              "from custom_ops.cli import main; main()")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "pip install click" in done.stderr
+
+
 def test_run_saves_output_and_trace(tmp_path):
     x = np.arange(96, dtype=np.float32)
     np.save(tmp_path / "x.npy", x)
     text = custom_ops("sim", "run", OPS / "axpy", "--soc", "ascend950", "--input", f"x={tmp_path / 'x.npy'}", "--input",
-                      "y=ones:96", "--attr", "alpha=0.5", "--out", f"z={tmp_path / 'z.npy'}", "--trace", tmp_path / "t.json")
+                      "y=ones:96", "--attr", "alpha=0.5", "--out", f"z={tmp_path / 'z.npy'}", "--trace", tmp_path / "new" / "t.json")
     np.testing.assert_array_equal(np.load(tmp_path / "z.npy"), 0.5 * x + 1)
     assert "modelled" in text and "z [96] float32" in text and "total=96" in text
-    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert f"trace: {tmp_path / 'new' / 't.json'} (open at ui.perfetto.dev)" in text
+    assert json.loads((tmp_path / "new" / "t.json").read_text())["traceEvents"]
 
 
 def test_run_bfloat16(tmp_path):
@@ -92,7 +114,11 @@ WRONG = [
     (["sim", "apis", "DataCopyPat"], "no API matches 'DataCopyPat'; nearest: DataCopyPad, "),
     (["sim", "apis", "zzz"], "no API matches 'zzz'; `custom-ops sim apis` lists all"),
     (["sim", "build", "/nowhere"], "does not exist"),
-    (["sim", "build", OPS / "axpy", "--soc", "ascend1"], "soc 'ascend1' is not known"),
+    (["sim", "build", OPS / "axpy", "--soc", "ascend1"], "soc 'ascend1' is not known; families are ascend910b, "),
+    (["sim", "build", "/nowhere", "--soc", "ascend910b,ascend1"], "does not exist"),
+    (["sim", "run", OPS / "axpy", "--input", "x=none.npy"], "--input x: cannot read none.npy: No such file or directory"),
+    (["sim", "launch", __file__, "f", "--tiling", "@none.bin"], "--tiling: cannot read none.bin: No such file or directory"),
+    (["sim", "run", OPS / "axpy", "--trace", f"{__file__}/t.json"], "t.json: cannot make the folder"),
     (["sim", "run", OPS / "axpy", "--input", "x=ones:4"], "y is missing"),
     (["sim", "run", OPS / "axpy", "--input", "x"], "must be NAME=VALUE"),
     (["sim", "run", OPS / "axpy", "--input", "x=ones:4,q", "--input", "y=ones:4"], "the shape must be sizes"),

@@ -171,7 +171,7 @@ REFUSED = [
     (TypeError, "no parameter 'q'; it has", dict(args=[X, X, 1.0, Shift(), 64], outputs=["q"])),
     (BuildError, "has no entry skale", dict(entry="skale", args=[])),
     (BuildError, "does not exist", dict(file="/nowhere/k.cpp", args=[])),
-    (ValueError, "soc 'ascend910c' is not known; known are 'ascend910b'", dict(args=[X, X, 1.0, Shift(), 64], soc="ascend910c")),
+    (ValueError, "soc 'ascend910c' is not known; families are ascend910b, ", dict(args=[X, X, 1.0, Shift(), 64], soc="ascend910c")),
     (ValueError, "rule 'hazzard' is not known; known are 'hazard'", dict(args=[X, X, 1.0, Shift(), 64], ignore=["hazzard"])),
     (ValueError, "adversarial_seed must be", dict(args=[X, X, 1.0, Shift(), 64], adversarial_seed=-1)),
 ]

@@ -89,8 +89,9 @@ def build_package(path, soc: str, ops: Sequence[str] | None = None, jobs: int | 
 
 def _host_sources(root: Path) -> list[Path]:
     if not (root / "op_host").is_dir() or not (root / "op_kernel").is_dir():
-        there = ", ".join(sorted(p.name for p in root.iterdir())[:8]) if root.is_dir() else "nothing: no such folder"
-        raise BuildError(f"{root} is not an op folder: it must hold op_host/ and op_kernel/, found {there}")
+        lacking = " and ".join(f"{n}/" for n in ("op_host", "op_kernel") if not (root / n).is_dir())
+        reason = f"it has no {lacking}" if root.is_dir() else "there is no such folder"
+        raise BuildError(f"{root} is not an op folder (op_host/ and op_kernel/): {reason}")
     found = [p for pattern in ("*.cpp", "*/*.cpp") for p in sorted((root / "op_host").glob(pattern))
              if p.parent.name not in _SKIPPED]
     if not found:

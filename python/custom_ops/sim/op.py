@@ -86,7 +86,7 @@ class Op:
         known = [p.name for p in params] + [a.name for a in op.attrs]
         for name in named:
             if name not in known:
-                raise TypeError(f"{op.type} has no {name!r}; nearest: {nearest(name, known)}; {op.signature()}")
+                raise TypeError(f"{op.type} has no {name!r}; it takes {', '.join(known)}")
         found: dict[str, Any] = {}
         for i, param in enumerate(params):
             if i < len(tensors) and param.name in named:
