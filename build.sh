@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # One path for both toolkits: the CANN toolkit that ASCEND_HOME_PATH names, or, when that is unset, the simulator in sim/.
-set -euo pipefail
+set -Eeuo pipefail
 cd "$(dirname "$0")"
 
 usage() {
@@ -32,9 +32,10 @@ command=${1:-}
 args=()
 while [ $# -gt 0 ]; do
   case $1 in
-    --soc) soc=${2:?--soc needs a name}; shift 2 ;;
+    --soc|--ops) [ $# -ge 2 ] || { echo "build.sh: $1 needs a value" >&2; exit 2; }
+           [ "$1" = --soc ] && soc=$2 || ops=$2
+           shift 2 ;;
     --soc=*) soc=${1#*=}; shift ;;
-    --ops) ops=${2:?--ops needs operator folder names}; shift 2 ;;
     --ops=*) ops=${1#*=}; shift ;;
     --) shift; args=("$@"); break ;;
     -h|--help) usage; exit 0 ;;
@@ -63,7 +64,7 @@ setup() {  # setup [extras]: .venv with torch, the build tools and this project 
   if [ "$(cat "$stamp" 2>/dev/null)" = "$digest" ]; then return; fi
   step "installing PyTorch (CPU) and the build tools"
   $python -m pip install --quiet 'torch==2.13.0' 'scikit-build-core>=0.10' cmake ninja
-  step "building and installing custom_ops${extras:+ with its $extras extra}"
+  step "building and installing custom_ops${extras:+ with its $extras extra} (some minutes on two cores)"
   $python -m pip install --quiet --no-build-isolation ".${extras:+[$extras]}"
   echo "$digest" > "$stamp"
 }
@@ -80,7 +81,10 @@ build() {
     step "building it with the CANN toolkit"
     (cd build/cann && bash build.sh)
     step "installing the package into build/opp"
-    bash build/cann/build_out/custom_opp_*.run --install-path="$PWD/build/opp" --quiet
+    local installer
+    installer=$(compgen -G 'build/cann/build_out/custom_opp_*.run') || {
+      echo "the toolkit left no build/cann/build_out/custom_opp_*.run: see its output above" >&2; exit 1; }
+    bash "$installer" --install-path="$PWD/build/opp" --quiet
   else
     setup
     step "building the op package for the simulated $soc"
@@ -95,7 +99,7 @@ build() {
 case $command in
   demo)
     setup
-    step "running examples/hc_pre_sinkhorn.py"
+    step "running examples/hc_pre_sinkhorn.py (its first run compiles the kernels of both architectures)"
     $python examples/hc_pre_sinkhorn.py "${args[@]}" ;;
   test)
     echo "toolkit: $(toolkit)"

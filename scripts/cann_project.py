@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = Path("tools/op_project_templates/ascendc/customize")
 VENDOR = "custom_ops"
+FAMILIES = ("ascend910b", "ascend910_93", "ascend950")
 
 
 def operators(selection: str | None) -> list[str]:
@@ -26,6 +27,14 @@ def operators(selection: str | None) -> list[str]:
     if unknown:
         raise ValueError(f"--ops: no operator {', '.join(unknown)}; there are: {', '.join(known)}")
     return wanted
+
+
+def compute_units(names: str) -> list[str]:
+    """SoC families; ValueError names the known ones."""
+    unknown = [name for name in names.split(",") if name not in FAMILIES]
+    if unknown:
+        raise ValueError(f"--soc: no {', '.join(unknown)}; the operators are configured for {', '.join(FAMILIES)}")
+    return names.split(",")
 
 
 def stage(cann: Path, target: Path, socs: list[str], ops: list[str]) -> None:
@@ -86,7 +95,7 @@ def main() -> int:
     try:
         if not home:
             raise FileNotFoundError("ASCEND_HOME_PATH is unset: it must name the installed CANN toolkit")
-        stage(Path(home), options.target, options.soc.split(","), operators(options.ops))
+        stage(Path(home), options.target, compute_units(options.soc), operators(options.ops))
     except (FileNotFoundError, ValueError) as error:
         print(f"cann_project: {error}", file=sys.stderr)
         return 1
