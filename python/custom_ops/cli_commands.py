@@ -215,7 +215,6 @@ def _finish(recorded, results, targets, trace) -> None:
     if trace and recorded.calls:
         click.echo(f"trace: {recorded.save_trace(trace)} (open at ui.perfetto.dev)")
     if recorded.findings:
-        click.echo("\n" + "\n\n".join(call.text() for call in recorded.calls if not call.ok), err=True)
         raise SystemExit(_FINDINGS)
 
 

@@ -73,6 +73,7 @@ def test_report_has_what_a_reader_wants(axpy):
     assert report.ub_peak == 6 * 1024
     assert {"xQueue_", "yQueue_", "zQueue_"} <= {buffer["name"] for buffer in report.ub_map}
     assert "Axpy" in report.summary() and "modelled" in report.summary()
+    assert all(buffer["name"] in report.summary() for buffer in report.ub_map) and "1,024 x 2" in report.summary()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", ml_dtypes.bfloat16], ids=str)

@@ -1,6 +1,7 @@
 """custom_ops.sim.launch: bare kernels, what their arguments may be, what a report and an error carry."""
 
 import ctypes
+import inspect
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import torch
 
 import custom_ops
 from custom_ops import BuildError, KernelError
+from custom_ops.sim import tiling_decode
 
 SOCS = ["ascend910b", "ascend950"]
 
@@ -109,6 +111,31 @@ def test_tiling_and_key(tiling, key, sign):
     assert report.plan == ({} if isinstance(tiling, bytes) else {"count": 32, "value": 1.5})
 
 
+def test_plan_floats_are_the_shortest_that_read_back():
+    y, value = np.zeros(32, np.float32), np.float32(1e-6)
+    for tiling in (Plan(32, 1e-6), np.array((32, 1e-6), dtype=[("count", "u4"), ("value", "f4")])):
+        report = custom_ops.sim.launch(TILED, "fill", 1, [y], tiling, tiling_key=7)
+        assert repr(report.plan["value"]) == "1e-06" and (y == value).all()
+
+
+@pytest.mark.parametrize("value", [0.1, 1 / 3, -3.4028235e38, 1e-45, 16777217.0, float("inf"), 0.0])
+def test_shortest_reads_back(value):
+    exact = float(np.float32(value))
+    assert np.float32(tiling_decode.shortest(exact)) == exact
+    assert len(repr(tiling_decode.shortest(exact))) <= len(repr(exact))
+
+
+def test_tiling_buffer_shorter_than_its_struct():
+    with pytest.raises(KernelError, match="4 bytes past its end; it has 4 bytes") as caught:
+        custom_ops.sim.launch(TILED, "fill", 1, [np.zeros(32, np.float32)], bytes(Plan(32, 1.5))[:4], tiling_key=7)
+    assert caught.value.rule == "gm-out-of-bounds" and caught.value.instruction == "GET_TILING_DATA"
+
+
+def test_launch_is_documented():
+    assert "raise_on_finding" in inspect.signature(custom_ops.sim.launch).parameters
+    assert "block_dim:" in custom_ops.sim.launch.__doc__ and "launch" in dir(custom_ops.sim)
+
+
 def test_tiling_key_without_a_branch():
     with pytest.raises(KernelError) as caught:
         custom_ops.sim.launch(TILED, "fill", 1, [np.zeros(32, np.float32)], Plan(32, 1.5), tiling_key=3)
@@ -133,6 +160,8 @@ def test_findings_without_raising():
     x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
     report = custom_ops.sim.launch(broken(), "scale", 1, [x, y, 2.0, Shift(), 64], raise_on_finding=False)
     assert not report.ok and "scale.cpp:" in report.text()
+    assert report.text() in report.summary()
+    assert repr(report) == f"<OpCall scale on Ascend910B3: 1 cores, modelled {report.modelled_us:.2f} us, {len(report.findings)} findings>"
 
 
 def test_output_starts_unwritten():

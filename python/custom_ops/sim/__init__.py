@@ -11,10 +11,16 @@ Nothing is loaded before the first call.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import BuildError, KernelError
+
+if TYPE_CHECKING:
+    from .bare_launch import launch
+    from .op import Op, OpPackage
 
 __all__ = ["BuildError", "KernelError", "Op", "OpPackage", "build", "launch", "socs", "rules", "apis", "cache_dir"]
 
@@ -45,12 +51,6 @@ def build(path, soc: str = "ascend910b", *, ops: Sequence[str] | None = None, jo
     return next(iter(built.values())) if len(built) == 1 else OpPackage(built)
 
 
-def launch(file, entry: str, block_dim: int, args=(), tiling=None, **options):
-    from .bare_launch import launch as run
-
-    return run(file, entry, block_dim, args, tiling, **options)
-
-
 def socs() -> list[dict]:
     """The SoC table, one dict per SKU."""
     from . import runtime
@@ -74,16 +74,21 @@ def apis(pattern: str | None = None) -> list:
     return [api for api in api_list.modelled() if pattern is None or re.search(pattern, api.name, re.IGNORECASE)]
 
 
-def __getattr__(name: str):
-    if name in ("Op", "OpPackage"):
-        from . import op
-
-        return getattr(op, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
 def cache_dir() -> Path:
     """Where builds are kept."""
     from . import cache
 
     return cache.root()
+
+
+_LAZY = {"launch": "bare_launch", "Op": "op", "OpPackage": "op"}  # name: module that has it
+
+
+def __getattr__(name: str):
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})

@@ -43,7 +43,11 @@ class OpCall:
     modelled_seconds: float         # with the fixed cost of a launch
     findings: list[dict]            # rule, core, pipe, instruction, operand, message, repair, file, line, accesses, text
     per_core: list[dict]            # as the simulator reports it
-    trace_events: list[dict] = field(default_factory=list, repr=False)
+    trace_events: list[dict] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return (f"<OpCall {self.op} on {self.soc}: {self.cores} cores, modelled {self.modelled_us:.2f} us, "
+                f"{len(self.findings)} findings>")
 
     @property
     def modelled_us(self) -> float:
@@ -101,7 +105,7 @@ class Run:
         return _save(self.calls, path)
 
     def summary(self) -> str:
-        """Tables of the calls, pipes and tiling plans."""
+        """Tables of the calls, pipes, tiling plans and UB maps, then the findings."""
         from . import tables
 
         return tables.summary(self.calls)

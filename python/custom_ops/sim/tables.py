@@ -10,7 +10,8 @@ from .report import OpCall
 def summary(calls: list[OpCall]) -> str:
     if not calls:
         return "no simulated calls"
-    return "\n".join(table(*columns) for columns in (_calls(calls), _pipes(calls), _plans(calls)) if columns[2])
+    sections = [table(*columns) for columns in (_calls(calls), _pipes(calls), _plans(calls), _buffers(calls)) if columns[2]]
+    return "\n".join(sections + [f"{call.text()}\n" for call in calls if call.findings])
 
 
 def _calls(calls: list[OpCall]):
@@ -32,6 +33,13 @@ def _plans(calls: list[OpCall]):
     rows = [[str(i), call.op, "  ".join(f"{k}={v}" for k, v in call.plan.items())]
             for i, call in enumerate(calls) if call.plan]
     return "tiling plans", ["call", "op", "plan"], rows
+
+
+def _buffers(calls: list[OpCall]):
+    rows = [[str(i), buffer["name"], buffer["position"],
+             f"{buffer['memory']} [0x{buffer['address']:04x}, 0x{buffer['address'] + buffer['bytes']:04x})",
+             f"{buffer['bytes'] // buffer['count']:,} x {buffer['count']}"] for i, call in enumerate(calls) for buffer in call.ub_map]
+    return "UB map of core 0", ["call", "buffer", "position", "address", "bytes x count"], rows
 
 
 def table(title: str, columns: list[str], rows: list[list[str]]) -> str:

@@ -75,13 +75,21 @@ def decode_class(chosen: TilingClass, data: bytes) -> dict[str, Any]:
 
 def to_dict(value: Any) -> Any:
     if isinstance(value, ctypes.Structure):
-        return {name: to_dict(getattr(value, name)) for name, *_ in value._fields_}
-    if isinstance(value, ctypes.Array):
-        return [to_dict(v) for v in value]
-    return _plain(value)
+        return {name: _plain(kind, getattr(value, name)) for name, kind, *_ in value._fields_}
+    return [_plain(value._type_, item) for item in value]
 
 
-def _plain(value: Any) -> Any:
+def shortest(value: float) -> float:
+    """The float64 with the fewest digits that rounds to the float32 `value`: 1e-06, not 9.999999974752427e-07."""
+    candidates = (float(f"{value:.{digits}g}") for digits in range(6, 9))
+    return next((c for c in candidates if ctypes.c_float(c).value == value), value)
+
+
+def _plain(kind: Any, value: Any) -> Any:
+    if isinstance(value, (ctypes.Structure, ctypes.Array)):
+        return to_dict(value)
+    if kind is ctypes.c_float:
+        return shortest(value)
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
