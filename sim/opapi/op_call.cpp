@@ -51,7 +51,9 @@ const char* Architecture(const SocSpec& soc) { return soc.npuArch == 3510 ? "reg
 // What the op logged, when it did, says more than that it refused.
 std::string Refusal(const host::Op& op, const std::string& step, const std::vector<Argument>& inputs) {
     const std::string logged = host::TakeLoggedErrors(), given = ArgumentsText(inputs);
-    if (logged.empty()) return Format("%s: %s refuses %s", op.type.c_str(), step.c_str(), given.c_str());
+    if (logged.empty())
+        return Format("%s: %s refuses %s (the function returned GRAPH_FAILED and logged nothing)", op.type.c_str(), step.c_str(),
+                      given.c_str());
     return Format("%s: %s (%s, given %s)", op.type.c_str(), logged.c_str(), step.c_str(), given.c_str());
 }
 

@@ -146,7 +146,9 @@ def test_required_attribute_is_asked_for(scale_bias):
 def test_host_code_refusal_is_a_kernel_error(scale_bias):
     with pytest.raises(custom_ops.KernelError) as caught:
         scale_bias(torch.ones(1, 5000), scale=1.0)
-    assert caught.value.op == "ScaleBias" and caught.value.rule == "host" and "iling" in str(caught.value)
+    assert caught.value.op == "ScaleBias" and caught.value.rule == "host"
+    assert "tiling on Ascend" in str(caught.value)
+    assert str(caught.value).endswith("(the function returned GRAPH_FAILED and logged nothing)")
 
 
 def test_package_layout(axpy):
@@ -230,7 +232,7 @@ def test_unmodelled_api_is_named(tmp_path, name, said):
         custom_ops.sim.build(folder)
     text = str(caught.value)
     assert f"{name} is not modelled by the simulator{said}" in text
-    assert text.count("APIs modelled for membase: ") == 1 and "DataCopyPad" in text.split("APIs modelled for membase: ASCEND")[1]
+    assert text.count("APIs modelled for membase: ") == 1 and "DataCopyPad" in text.split("APIs modelled for")[1]
     assert caught.value.unmodelled == [name]
     assert caught.value.errors[0].file == "op_kernel/axpy.cpp"
     line = [i for i, row in enumerate((folder / "op_kernel/axpy.cpp").read_text().splitlines(), 1) if name in row]
@@ -273,7 +275,7 @@ def test_soc_names(name, sku):
 
 
 def test_unknown_soc():
-    with pytest.raises(ValueError, match="soc 'ascend910c' is not known; families are ascend910b, ascend910_93, ascend950; `custom-ops sim socs` lists all"):
+    with pytest.raises(ValueError, match="families are ascend910b, ascend910_93, ascend950; `custom-ops sim socs` lists all"):
         custom_ops.sim.build(OPS / "axpy", soc="ascend910c")
 
 

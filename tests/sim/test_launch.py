@@ -161,7 +161,8 @@ def test_findings_without_raising():
     report = custom_ops.sim.launch(broken(), "scale", 1, [x, y, 2.0, Shift(), 64], raise_on_finding=False)
     assert not report.ok and "scale.cpp:" in report.text()
     assert report.text() in report.summary()
-    assert repr(report) == f"<OpCall scale on Ascend910B3: 1 cores, modelled {report.modelled_us:.2f} us, {len(report.findings)} findings>"
+    assert repr(report).startswith("<OpCall scale on Ascend910B3: 1 cores, modelled ")
+    assert repr(report).endswith(f" {report.modelled_us:.2f} us, {len(report.findings)} findings>")
 
 
 def test_output_starts_unwritten():

@@ -31,8 +31,10 @@ _REFUSED = "not_modelled.h"  # declares APIs only to refuse them
 _REGISTER = "MicroAPI::"
 _HIDDEN = {"detail", "Detail", "internal", "impl", "Impl", "regimpl"}
 # Public only because the simulator's own headers need them.
-_INTERNAL = {"Address", "AsOperand", "Bind", "Bit", "BufferBytes", "Bytes", "End", "GetState", "Host", "IfRegisters", "IfScalar",
-             "IsRegister", "Low", "Rebind", "SetBit", "Settle", "Slots", "TBufState", "Where"}
+_INTERNAL = {
+    "Address", "AsOperand", "Bind", "Bit", "BufferBytes", "Bytes", "End", "GetState", "Host", "IfRegisters", "IfScalar",
+    "IsRegister", "Low", "Rebind", "SetBit", "Settle", "Slots", "TBufState", "Where",
+}  # fmt: skip
 _CUBE = re.compile(r"mmad|matmul|fixpipe|loaddata|loadimage|hf32|mmlayout|initconstvalue|gemm|conv[23]d", re.IGNORECASE)
 _NEAREST, _SIMILAR = 5, 0.6  # how many similar names a message shows, and from which difflib ratio on
 
@@ -215,7 +217,8 @@ def _named(statement: list[str], scopes: list[_Scope], opens: _Scope | None):
         name, kind = statement[statement.index("=") - 1], "type"
     elif not opens or opens.kind == "body":
         name = _function_name(statement)
-    if name[:1].isupper() and len(name) > 1 and name not in _INTERNAL and not name.endswith("Lanes") and name != (path or [""])[-1]:
+    hidden = name in _INTERNAL or name.endswith("Lanes") or name == (path or [""])[-1]
+    if name[:1].isupper() and len(name) > 1 and not hidden:
         yield kind, "::".join([*path, name])
 
 

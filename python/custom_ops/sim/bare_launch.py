@@ -213,5 +213,6 @@ def _add_tiling(call: OpCall, tiling_key: int, tiling: Any, data: bytes) -> None
     if isinstance(tiling, ctypes.Structure):
         call.plan = tiling_decode.to_dict(tiling)
     elif getattr(getattr(tiling, "dtype", None), "names", None):
-        call.plan = {name: tiling_decode.shortest(tiling[name].item()) if tiling.dtype[name] == "float32" else tiling[name].item()
-                     for name in tiling.dtype.names if tiling[name].size == 1}
+        scalars = {name: tiling[name].item() for name in tiling.dtype.names if tiling[name].size == 1}
+        call.plan = {name: tiling_decode.shortest(value) if tiling.dtype[name] == "float32" else value
+                     for name, value in scalars.items()}

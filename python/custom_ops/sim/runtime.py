@@ -155,6 +155,9 @@ def apply(options: Options) -> None:
                      options.host_threads or 0, options.timeout or 0.0, ignored_bits(options.ignore), 0)
     if library().SimSetOptions(ctypes.byref(raw)):
         raise RuntimeError(last_error())
+    # What this thread launched through the C functions itself is not part of the run that begins here.
+    take_reports()
+    take_trace()
 
 
 def take_reports() -> list[dict]:

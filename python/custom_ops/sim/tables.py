@@ -38,7 +38,8 @@ def _plans(calls: list[OpCall]):
 def _buffers(calls: list[OpCall]):
     rows = [[str(i), buffer["name"], buffer["position"],
              f"{buffer['memory']} [0x{buffer['address']:04x}, 0x{buffer['address'] + buffer['bytes']:04x})",
-             f"{buffer['bytes'] // buffer['count']:,} x {buffer['count']}"] for i, call in enumerate(calls) for buffer in call.ub_map]
+             f"{buffer['bytes'] // buffer['count']:,} x {buffer['count']}"]
+            for i, call in enumerate(calls) for buffer in call.ub_map]
     return "UB map of core 0", ["call", "buffer", "position", "address", "bytes x count"], rows
 
 
