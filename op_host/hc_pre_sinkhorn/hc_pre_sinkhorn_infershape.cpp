@@ -28,10 +28,10 @@ ge::graphStatus InferShapeHcPreSinkhorn(gert::InferShapeContext* context) {
 }
 
 ge::graphStatus InferDataTypeHcPreSinkhorn(gert::InferDataTypeContext* context) {
-    context->SetOutputDataType(kY, context->GetInputDataType(kX));
-    context->SetOutputDataType(kPost, ge::DT_FLOAT);
-    context->SetOutputDataType(kComb, ge::DT_FLOAT);
-    return ge::GRAPH_SUCCESS;
+    const bool set = context->SetOutputDataType(kY, context->GetInputDataType(kX)) == ge::GRAPH_SUCCESS &&
+                     context->SetOutputDataType(kPost, ge::DT_FLOAT) == ge::GRAPH_SUCCESS &&
+                     context->SetOutputDataType(kComb, ge::DT_FLOAT) == ge::GRAPH_SUCCESS;
+    return set ? ge::GRAPH_SUCCESS : ge::GRAPH_FAILED;
 }
 
 }  // namespace
