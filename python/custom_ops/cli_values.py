@@ -56,11 +56,16 @@ def tensor(spec: str, seed: int) -> torch.Tensor:
     if maker in _MAKERS:
         sizes, _, kind = rest.partition(":")
         try:
-            shape = tuple(int(n) for n in sizes.split(",")) if sizes else ()
+            shape = tuple(int(n) for n in sizes.split(","))
         except ValueError:
-            raise ValueError(f"{spec!r}: the shape must be sizes like 16,4,4096, got {sizes!r}") from None
-        made = _MAKERS[maker](shape, torch.Generator().manual_seed(seed))
-        return made.to(getattr(torch, dtype_named(kind or "float32").name))
+            shape = (-1,)
+        if min(shape) < 0:
+            raise ValueError(f"{spec!r}: the shape must be sizes like 16,4,4096, got {sizes!r}")
+        dtype = getattr(torch, dtype_named(kind or "float32").name)
+        try:
+            return _MAKERS[maker](shape, torch.Generator().manual_seed(seed)).to(dtype)
+        except (RuntimeError, TypeError, OverflowError):  # the allocator's, and sizes beyond int64
+            raise ValueError(f"{spec!r}: a tensor of {sizes} does not fit in the memory of this machine") from None
     path, _, kind = spec.partition(".npy")
     if not spec.endswith(".npy") and not kind.startswith(":"):
         raise ValueError(f"tensor {spec!r} must be file.npy[:dtype] or {'|'.join(_MAKERS)}:shape[:dtype]")

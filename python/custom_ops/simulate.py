@@ -56,6 +56,9 @@ class simulate:
         return run
 
     def __exit__(self, *exception) -> None:
+        if not self._entered.__dict__.get("stack"):
+            raise RuntimeError("custom_ops.simulate: this thread leaves a block that it has not entered; "
+                               "use `with custom_ops.simulate(...):`")
         mode, recording = self._entered.stack.pop()
         mode.__exit__(*exception)
         recording.__exit__(*exception)

@@ -204,6 +204,27 @@ REFUSED = [
     (ValueError, "soc 'ascend910c' is not known; families are ascend910b, ", dict(args=[X, X, 1.0, Shift(), 64], soc="ascend910c")),
     (ValueError, "rule 'hazzard' is not known; known are 'hazard'", dict(args=[X, X, 1.0, Shift(), 64], ignore=["hazzard"])),
     (ValueError, "adversarial_seed must be", dict(args=[X, X, 1.0, Shift(), 64], adversarial_seed=-1)),
+    *((kind, text, {"args": [X, X, 1.0, Shift(), 64], **call}) for kind, text, call in [
+        (TypeError, "entry must be the name of a kernel function, got 3", dict(entry=3)),
+        (TypeError, "scale: block_dim must be an int from 1 to 65535, got True", dict(block_dim=True)),
+        (TypeError, "block_dim must be .*, got 2.0", dict(block_dim=2.0)),
+        (ValueError, "block_dim must be .*, got 0", dict(block_dim=0)),
+        (ValueError, "block_dim must be .*, got 65536", dict(block_dim=65536)),
+        (ValueError, "scale: tiling_key must be an int from 0 to 18446744073709551615, got -1", dict(tiling_key=-1)),
+        (ValueError, "tiling_key must be .*, got 18446744073709551616", dict(tiling_key=2**64)),
+        (TypeError, "tiling_key must be .*, got '7'", dict(tiling_key="7")),
+        (ValueError, "scale: workspace must be an int from 0 .*, got -1", dict(workspace=-1)),
+        (TypeError, "workspace must be .*, got None", dict(workspace=None)),
+        (ValueError, r"scale: x is in both inputs= and outputs=", dict(inputs=["x"], outputs=[0])),
+        (ValueError, "scale has no parameter 5; its 5 are x, y, factor, shift, count", dict(outputs=[5])),
+        (ValueError, "scale has no parameter -6", dict(inputs=[-6])),
+        (TypeError, "scale has no parameter True", dict(outputs=[True])),
+        (TypeError, r'ignore must be .*, got .hazard.: give \["hazard"\]', dict(ignore="hazard")),
+        (ValueError, r"x has a lazy neg bit .*: call \.resolve_neg\(\)",
+         dict(args=[torch._neg_view(torch.ones(64)), X, 1.0, Shift(), 64])),
+    ]),
+    (ValueError, "fill: workspace of 4611686018427387904 bytes does not fit in the memory",
+     dict(file=TILED, entry="fill", args=[X.copy()], tiling=Plan(64, 1.5), workspace=2**62)),
 ]
 
 

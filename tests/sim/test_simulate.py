@@ -164,9 +164,26 @@ def test_trace_and_summary(tmp_path):
 @pytest.mark.parametrize("options, text", [
     (dict(soc="ascend910c"), "soc 'ascend910c' is not known"),
     (dict(ignore=["hazzard"]), "rule 'hazzard' is not known; known are 'hazard'"),
-    (dict(host_threads=0), "host_threads must be at least 1"),
-    (dict(adversarial_seed=-1), "adversarial_seed must be"),
+    (dict(soc=None), 'soc must be a name like "ascend910b", got None'),
+    (dict(ignore="hazard"), r'ignore must be a sequence of rule names, got .hazard.: give \["hazard"\]'),
+    (dict(ignore=[3]), "ignore must be a sequence of rule names"),
+    (dict(ignore=None), "ignore must be a sequence of rule names"),
+    (dict(host_threads=0), "host_threads must be None for all, or an int from 1 to 2147483647, got 0"),
+    (dict(host_threads=1.5), "host_threads must be .*, got 1.5"),
+    *((dict(timeout=t), f"timeout must be None or a finite number of seconds above 0, got {t!r}")
+      for t in (0, -1, float("inf"), float("nan"), 10**400, "3", True)),
+    *((dict(adversarial_seed=s), f"adversarial_seed must be an int from 0 to 18446744073709551615, got {s}")
+      for s in (-1, 2**64, 1.0, True)),
 ], ids=lambda v: next(iter(v)) if isinstance(v, dict) else "")
 def test_wrong_options(options, text):
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises((TypeError, ValueError), match=text):
         custom_ops.simulate(**options)
+
+
+def test_leaving_a_block_that_was_not_entered():
+    block = custom_ops.simulate("ascend910b")
+    for _ in range(2):  # never entered; entered and left already
+        with pytest.raises(RuntimeError, match="leaves a block that it has not entered"):
+            block.__exit__(None, None, None)
+        with block:
+            pass

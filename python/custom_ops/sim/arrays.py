@@ -64,16 +64,22 @@ def require_cpu(value: Any, what: str) -> None:
 
 
 def is_contiguous(value: Any) -> bool:
-    return value.is_contiguous() if is_torch(value) else bool(value.flags.c_contiguous)
+    """The memory holds the values, in order: torch tensors may also have a negation or conjugation still to be done."""
+    return value.is_contiguous() and not pending(value) if is_torch(value) else bool(value.flags.c_contiguous)
+
+
+def pending(value: Any) -> str | None:
+    """The torch method that does what the tensor has put off, so that its memory holds other values than it shows."""
+    if not is_torch(value):
+        return None
+    return "resolve_neg" if value.is_neg() else "resolve_conj" if value.is_conj() else None
 
 
 def contiguous(value: Any) -> Any:
     """The array itself when it is contiguous, else a contiguous copy."""
     if is_torch(value):
         value = value.detach()
-        if value.is_neg() or value.is_conj():
-            value = value.resolve_neg().resolve_conj()
-        return value.contiguous()
+        return value.resolve_neg().resolve_conj().contiguous()
     import numpy
 
     return numpy.asarray(value, order="C")

@@ -31,7 +31,7 @@ def launch(file, entry: str, block_dim: int, args: Sequence[Any] | Mapping[str, 
     Args:
         file:       kernel source: a path, or the text itself (anything with a line break).
         entry:      name of the `extern "C" __global__ __aicore__` function.
-        block_dim:  number of blocks (GetBlockNum()).
+        block_dim:  number of blocks (GetBlockNum()), 1 to 65535.
         args:       the entry's arguments in order, or by parameter name: contiguous torch tensors and NumPy arrays for GM
                     pointers (None: null), Python numbers, ctypes values and bytes for parameters passed by value.
                     A parameter called `workspace` is left out, and so is `tiling` when `tiling` is given.
@@ -45,7 +45,12 @@ def launch(file, entry: str, block_dim: int, args: Sequence[Any] | Mapping[str, 
     Returns: OpCall, the report of the launch.
     Raises: BuildError, KernelError (findings), TypeError and ValueError for arguments that do not fit the entry.
     """
-    options = Options(soc, checks, trace, adversarial_seed, host_threads, timeout, tuple(ignore), raise_on_finding)
+    options = Options(soc, checks, trace, adversarial_seed, host_threads, timeout, ignore, raise_on_finding)
+    if not isinstance(entry, str):
+        raise TypeError(f"entry must be the name of a kernel function, got {entry!r}")
+    block_dim = runtime.integer(f"{entry}: block_dim", block_dim, 1, 65535)
+    tiling_key = runtime.integer(f"{entry}: tiling_key", tiling_key, 0, 2**64 - 1)
+    workspace = runtime.integer(f"{entry}: workspace", workspace, 0, 2**63 - 1)
     root, relative = _locate(file, entry)
     source = (root / relative).read_text()
     declared = sources.entries(source)
@@ -73,7 +78,7 @@ def launch(file, entry: str, block_dim: int, args: Sequence[Any] | Mapping[str, 
                  for p in parameters if p.name != "workspace" or p.name in values]
     if "workspace" not in values and any(p.name == "workspace" for p in parameters):
         position = next(i for i, p in enumerate(parameters) if p.name == "workspace")
-        arguments.insert(position, _workspace(workspace, alive))
+        arguments.insert(position, _workspace(entry, workspace, alive))
     runtime.apply(options)
     status = runtime.launch_kernel(library, entry, block_dim, tiling_key, arguments)
     tiling_bytes = _bytes(tiling) if tiling is not None else b""
@@ -132,11 +137,16 @@ def _roles(entry: str, parameters: list[Parameter], outputs, inputs) -> dict[str
     names = [p.name for p in parameters]
     roles = {}
     for role, chosen in ((runtime.OUTPUT, outputs), (runtime.INPUT, inputs)):
-        for item in [chosen] if isinstance(chosen, str) else chosen:
-            name = names[item] if isinstance(item, int) and -len(names) <= item < len(names) else item
+        for item in [chosen] if isinstance(chosen, (str, int)) else chosen:
+            is_index = isinstance(item, int) and not isinstance(item, bool)
+            if is_index and not -len(names) <= item < len(names):
+                raise ValueError(f"{entry} has no parameter {item}; its {len(names)} are {', '.join(names)}, from 0")
+            name = names[item] if is_index else item
             if name not in names:
                 raise TypeError(f"{entry} has no parameter {item!r}; it has {nearest(str(item), names)}")
-            roles[name] = role
+            if roles.setdefault(name, role) != role:
+                raise ValueError(f"{entry}: {name} is in both inputs= and outputs=; name it in one, or in none when the "
+                                 f"kernel reads and writes it")
     return roles
 
 
@@ -155,6 +165,9 @@ def _argument(entry: str, parameter: Parameter, value: Any, role: int, is_tiling
     if not arrays.is_array(value):
         raise TypeError(f"{what} is a GM pointer and takes a torch tensor or a NumPy array, got {type(value).__name__}")
     arrays.require_cpu(value, what)
+    if method := arrays.pending(value):
+        raise ValueError(f"{what} has a lazy {method.removeprefix('resolve_')} bit and the kernel works on its memory: "
+                         f"call .{method}()")
     if not arrays.is_contiguous(value):
         raise ValueError(f"{what} must be contiguous: the kernel works on its memory, shape {tuple(value.shape)}")
     if role != runtime.INPUT and arrays.is_numpy(value) and not value.flags.writeable:
@@ -164,8 +177,11 @@ def _argument(entry: str, parameter: Parameter, value: Any, role: int, is_tiling
     return SimArgument(name, view.address, view.bytes, role)
 
 
-def _workspace(size: int, alive: list) -> SimArgument:
-    buffer = (ctypes.c_uint8 * max(size, 32))()
+def _workspace(entry: str, size: int, alive: list) -> SimArgument:
+    try:
+        buffer = (ctypes.c_uint8 * max(size, 32))()
+    except (MemoryError, OverflowError):
+        raise ValueError(f"{entry}: workspace of {size} bytes does not fit in the memory of this machine") from None
     alive.append(buffer)
     return SimArgument(b"workspace", ctypes.addressof(buffer), size, runtime.WORKSPACE)
 
@@ -173,7 +189,7 @@ def _workspace(size: int, alive: list) -> SimArgument:
 def _bytes(value: Any) -> bytes:
     """Tiling data as the caller has it."""
     if arrays.is_torch(value):
-        value = value.contiguous().numpy()
+        value = arrays.contiguous(value).numpy()
     if hasattr(value, "tobytes"):
         return value.tobytes()  # NumPy array or record
     try:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import json
+import numbers
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,11 +53,38 @@ class Options:
     raise_on_finding: bool = True
 
     def __post_init__(self):
-        object.__setattr__(self, "ignore", (self.ignore,) if isinstance(self.ignore, str) else tuple(self.ignore))
-        if not isinstance(self.adversarial_seed, int) or not 0 <= self.adversarial_seed < 2**64:
-            raise ValueError(f"adversarial_seed must be an int from 0 to 2**64 - 1, got {self.adversarial_seed!r}")
-        if self.host_threads is not None and self.host_threads < 1:
-            raise ValueError(f"host_threads must be at least 1, or None for all, got {self.host_threads!r}")
+        if not isinstance(self.soc, str):
+            raise TypeError(f'soc must be a name like "ascend910b", got {self.soc!r}')
+        object.__setattr__(self, "ignore", _rule_names(self.ignore))
+        object.__setattr__(self, "adversarial_seed", integer("adversarial_seed", self.adversarial_seed, 0, 2**64 - 1))
+        if self.host_threads is not None:
+            threads = integer("host_threads", self.host_threads, 1, 2**31 - 1, otherwise="None for all, or ")
+            object.__setattr__(self, "host_threads", threads)
+        if self.timeout is not None:
+            accepted = "timeout must be None or a finite number of seconds above 0"
+            if not isinstance(self.timeout, numbers.Real) or isinstance(self.timeout, bool):
+                raise TypeError(f"{accepted}, got {self.timeout!r}")
+            if not 0 < self.timeout <= sys.float_info.max:
+                raise ValueError(f"{accepted}, got {self.timeout!r}")
+
+
+def integer(what: str, value: Any, low: int, high: int, otherwise: str = "") -> int:
+    """`value` as an int from `low` to `high`; bools are no ints here, NumPy integers are welcome."""
+    accepted = f"{what} must be {otherwise}an int from {low} to {high}"
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise TypeError(f"{accepted}, got {value!r}")
+    if not low <= value <= high:
+        raise ValueError(f"{accepted}, got {value!r}")
+    return int(value)
+
+
+def _rule_names(ignore: Any) -> tuple[str, ...]:
+    if isinstance(ignore, str):
+        raise TypeError(f'ignore must be a sequence of rule names, got {ignore!r}: give ["{ignore}"]')
+    names = tuple(ignore) if isinstance(ignore, Iterable) else (ignore,)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f'ignore must be a sequence of rule names like ["hazard"], got {ignore!r}')
+    return names
 
 
 @functools.cache
