@@ -14,9 +14,13 @@ namespace {
 
 void Gate(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
     bool differentiable = false;
-    if (c10::GradMode::is_enabled())
-        for (const c10::IValue& value : torch::jit::last(*stack, op.schema().arguments().size()))
-            differentiable |= value.isTensor() && value.toTensor().requires_grad();
+    const bool backward = c10::GradMode::is_enabled();
+    for (const c10::IValue& value : torch::jit::last(*stack, op.schema().arguments().size())) {
+        if (!value.isTensor()) continue;
+        const at::Tensor& tensor = value.toTensor();
+        // A tangent (forward mode, level 0 is the only one) is refused there, and not lost here.
+        differentiable |= (backward && tensor.requires_grad()) || (tensor.defined() && tensor._fw_grad(0).defined());
+    }
     if (!differentiable) return op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
     const std::string name = op.schema().name();  // custom::npu_x -> custom::_npu_x_with_gradient
     const size_t bare = name.rfind(':') + 1;

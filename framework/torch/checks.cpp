@@ -72,8 +72,8 @@ void CheckRange(const char* op, const char* argument, int64_t value, int64_t low
 }
 
 void CheckFiniteNonNegative(const char* op, const char* argument, double value) {
-    if (std::isfinite(value) && value >= 0) return;
-    Fail(op, std::string(argument) + " must be finite and >= 0, got " + Text(value));
+    if (std::isfinite(static_cast<float>(value)) && value >= 0) return;  // kernels and OpDefs hold it in float32
+    Fail(op, std::string(argument) + " must be finite in float32 and >= 0, got " + Text(value));
 }
 
 void CheckDevice(const char* op, const char* argument, const Tensor& tensor, const Tensor& x) {

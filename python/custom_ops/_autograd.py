@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import torch
 from torch import _C
+from torch.autograd import forward_ad
 
 from ._paths import LIBRARY_DIR
 
@@ -28,6 +29,8 @@ def register(name: str, function: type[torch.autograd.Function]) -> None:
     def with_gradient(*args, **kwargs):
         if _C._are_functorch_transforms_active():
             raise RuntimeError(f"{name}: gradients by torch.func (grad, vjp, jacrev ...) are not supported, use torch.autograd")
+        if _has_tangent(args):
+            raise RuntimeError(f"{name}: forward-mode gradients (jvp, jacfwd, make_dual) are not supported, use torch.autograd")
         return function.apply(*args, *(kwargs.get(argument.name, argument.default_value) for argument in keyword_only))
 
     if HAS_GATE:
@@ -40,11 +43,17 @@ def register(name: str, function: type[torch.autograd.Function]) -> None:
     below_autograd, grad_enabled, any_requires_grad = _C._after_autograd_keyset, torch.is_grad_enabled, _C._any_requires_grad
 
     def gate(keyset, *args, **kwargs):
-        if grad_enabled() and any_requires_grad(*args):
+        if (grad_enabled() and any_requires_grad(*args)) or _has_tangent(args):
             return with_gradient(*args, **kwargs)
         return redispatch(keyset & below_autograd, *args, **kwargs)
 
     _LIBRARY.impl(name, gate, "Autograd", with_keyset=True)
+
+
+def _has_tangent(args) -> bool:
+    if forward_ad._current_level < 0:
+        return False
+    return any(isinstance(a, torch.Tensor) and forward_ad.unpack_dual(a).tangent is not None for a in args)
 
 
 def below(overload, *args, **kwargs):

@@ -6,13 +6,13 @@ Sizes may be symbolic: conditions go through `torch._check`, which guards on the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 MAX_STREAMS = 16  # hc_mult
+FLOAT32_OVERFLOW = (2 - 2**-24) * 2.0**127  # rounds to infinity, as all above does
 FLOATS = (torch.bfloat16, torch.float16, torch.float32)
 
 
@@ -42,8 +42,8 @@ def check_range(op: str, argument: str, value: int, low: int, high: int) -> None
 
 
 def check_finite_non_negative(op: str, argument: str, value: float) -> None:
-    if not (math.isfinite(value) and value >= 0):
-        fail(op, f"{argument} must be finite and >= 0, got {value:g}")
+    if not 0 <= value < FLOAT32_OVERFLOW:
+        fail(op, f"{argument} must be finite in float32 and >= 0, got {value:g}")
 
 
 def check_device(op: str, argument: str, tensor: Tensor, x: Tensor) -> None:

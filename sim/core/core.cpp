@@ -65,6 +65,11 @@ void Core::Defer(std::unique_ptr<DeferredBody> body) {
     state_.pending_.Add(state_.heldId_, state_.heldBefore_, state_.lastName_, state_.lastWhere_, std::move(body));
 }
 
+void Core::CheckTime(const char* name, Location where) {
+    state_.Reach(name, where);
+    state_.CheckTimeout();
+}
+
 void Core::FlushBefore(Pipe pipe) {
     if (state_.adversarial_ && !state_.aborted_) state_.pending_.RunKnown(state_.order_.Before(pipe));
 }

@@ -63,6 +63,8 @@ public:
     // Executes everything that is ordered before the next instruction of `pipe`. For code that runs inline (vector
     // functions, scalar reads) and so cannot be deferred itself.
     void FlushBefore(Pipe pipe);
+    // Stops the core when the launch is over its time limit. For code that runs long without issuing anything.
+    void CheckTime(const char* name, Location where);
 
     // --- order --------------------------------------------------------------------------------------------------
     void SetFlag(Pipe source, Pipe destination, int id, Location where);

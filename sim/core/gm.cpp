@@ -16,12 +16,15 @@ GmTensors::GmTensors(const std::vector<GmBuffer>& buffers) {
         if (buffer.data == nullptr) continue;
         const uint64_t begin = AddressOf(buffer.data);
         const bool startsWritten = buffer.role != GmRole::Output && buffer.role != GmRole::Workspace;
-        tensors_.push_back({buffer.name, begin, begin + buffer.bytes, startsWritten});
+        tensors_.push_back({buffer.name, begin, begin + buffer.bytes, startsWritten, buffer.role == GmRole::Input});
     }
-    // An output that shares memory with an input is written when the launch starts.
-    for (GmTensor& output : tensors_)
-        for (const GmTensor& other : tensors_)
-            if (other.startsWritten && other.begin < output.end && output.begin < other.end) output.startsWritten = true;
+    // An output that shares memory with an input is written when the launch starts, and the input may be written.
+    for (GmTensor& tensor : tensors_)
+        for (const GmTensor& other : tensors_) {
+            if (other.begin >= tensor.end || tensor.begin >= other.end) continue;
+            if (other.startsWritten) tensor.startsWritten = true;
+            if (!other.readOnly) tensor.readOnly = false;
+        }
 }
 
 const GmTensor* GmTensors::Find(uint64_t address, uint64_t bytes) const {

@@ -16,6 +16,7 @@ struct GmTensor {
     std::string name;
     uint64_t begin, end;        // host addresses
     bool startsWritten;
+    bool readOnly;              // an input, and no output shares its memory
     uint64_t Bytes() const { return end - begin; }
 };
 

@@ -82,9 +82,9 @@ void CoreState::CheckGm(const Instruction& instruction, const Operand& operand, 
             Violation(Rule::Alignment, instruction, operand,
                       access + tensor->name + " from byte " + std::to_string(begin - tensor->begin) +
                           ", an address that is not a multiple of " + std::to_string(operand.alignment));
-        return;
-    }
-    if (operand.low == 0) {
+        if (!tensor->readOnly || operand.access == Access::Read) return;
+        message = access + "into " + tensor->name + ", an input of the launch";
+    } else if (operand.low == 0) {
         message = access + "through a null GM address (an optional tensor that was not given?)";
     } else if (tensor != nullptr) {
         const int64_t from = int64_t(begin - tensor->begin), to = int64_t(end - tensor->begin);

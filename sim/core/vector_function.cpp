@@ -72,6 +72,11 @@ VectorFunction& VectorFunction::Open(Location where) {
     return *own;
 }
 
+void VectorFunction::CheckTime() {
+    nextTimeCheck_ = slots_ + kTimeCheckSlots;
+    core_->CheckTime("VF", where_);
+}
+
 void VectorFunction::Reset(Core& core, Location where) {
     core.FlushBefore(Pipe::V);
     core_ = &core;
@@ -80,6 +85,7 @@ void VectorFunction::Reset(Core& core, Location where) {
     ubBytes_ = core.LocalBytes(Memory::UB);
     tracking_ = core.OperandsNeeded() || core.Adversarial();
     slots_ = unit_ = loads_ = stores_ = drains_ = 0;
+    nextTimeCheck_ = kTimeCheckSlots;
     storedLanes = addressRegister = 0;
     if (tracking_) {
         const uint64_t words = (ubBytes_ + 63) / 64;

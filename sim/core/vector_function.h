@@ -39,6 +39,7 @@ struct RegCost {
 
 class VectorFunction {
 public:
+    static constexpr uint64_t kTimeCheckSlots = 1 << 18;   // some milliseconds of simulation
     static constexpr uint32_t kUnwrittenRegister = 1;  // Taint::origin of a register nothing was put in
 
     // --- scope -----------------------------------------------------------------------------------------------------
@@ -49,6 +50,7 @@ public:
     // --- cost ------------------------------------------------------------------------------------------------------
     void Spend(RegCost cost) {
         slots_ += cost.slots;
+        if (__builtin_expect(slots_ >= nextTimeCheck_, 0)) CheckTime();
         unit_ += cost.unit;
         loads_ += cost.loads;
         stores_ += cost.stores;
@@ -111,12 +113,14 @@ private:
     bool Once(Rule rule, Location where);
     std::vector<Region> Runs(const std::vector<uint64_t>& bits) const;
     uint64_t Cycles() const;
+    void CheckTime();
 
     Core* core_ = nullptr;
     Location where_;
     uint8_t* ub_ = nullptr;
     uint64_t ubBytes_ = 0;
     bool tracking_ = false;
+    uint64_t nextTimeCheck_ = 0;
     uint64_t slots_ = 0, unit_ = 0, loads_ = 0, stores_ = 0, drains_ = 0;
     unsigned floatMode_ = 0;
 

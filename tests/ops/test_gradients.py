@@ -3,6 +3,7 @@
 import pytest
 import torch
 from inputs import DTYPES, sinkhorn_inputs, uniform, x_of
+from torch.autograd import forward_ad
 
 import custom_ops
 from custom_ops.ops import hc_pre_inv_rms, hc_pre_sinkhorn
@@ -143,3 +144,11 @@ def test_functorch_gradient_is_refused_by_name(rng):
     x = x_of("normal", rng, (3,), 4, 16, torch.float32)
     with pytest.raises(RuntimeError, match="npu_hc_pre_inv_rms: gradients by torch.func .* use torch.autograd"):
         torch.func.grad(lambda value: custom_ops.hc_pre_inv_rms(value).sum())(x)
+
+
+def test_forward_mode_is_refused_and_not_zero():
+    x = torch.randn(2, 4, 8)
+    with pytest.raises(RuntimeError, match="npu_hc_pre_inv_rms: .*(torch.func|forward-mode)"):
+        torch.func.jvp(custom_ops.hc_pre_inv_rms, (x,), (torch.ones_like(x),))
+    with forward_ad.dual_level(), pytest.raises(RuntimeError, match="npu_hc_pre_inv_rms: forward-mode gradients"):
+        custom_ops.hc_pre_inv_rms(forward_ad.make_dual(x, torch.ones_like(x)))

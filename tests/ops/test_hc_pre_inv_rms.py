@@ -159,9 +159,10 @@ REFUSED = {
     "hc_mult17": (X.new_zeros(3, 17, 16), {}, "npu_hc_pre_inv_rms: hc_mult (dim -2 of x) must be 1 to 16, got x [3, 17, 16]"),
     "hc_mult0": (X[:, :0], {}, "npu_hc_pre_inv_rms: hc_mult (dim -2 of x) must be 1 to 16, got x [3, 0, 16]"),
     "d0": (X[..., :0], {}, "npu_hc_pre_inv_rms: d (dim -1 of x) must be at least 1, got x [3, 4, 0]"),
-    "negative": (X, {"epsilon": -1e-6}, "npu_hc_pre_inv_rms: epsilon must be finite and >= 0, got -1e-06"),
-    "nan": (X, {"epsilon": float("nan")}, "npu_hc_pre_inv_rms: epsilon must be finite and >= 0, got nan"),
-    "inf": (X, {"epsilon": float("inf")}, "npu_hc_pre_inv_rms: epsilon must be finite and >= 0, got inf"),
+    "negative": (X, {"epsilon": -1e-6}, "npu_hc_pre_inv_rms: epsilon must be finite in float32 and >= 0, got -1e-06"),
+    "nan": (X, {"epsilon": float("nan")}, "npu_hc_pre_inv_rms: epsilon must be finite in float32 and >= 0, got nan"),
+    "inf": (X, {"epsilon": float("inf")}, "npu_hc_pre_inv_rms: epsilon must be finite in float32 and >= 0, got inf"),
+    "overflow": (X, {"epsilon": 1e39}, "npu_hc_pre_inv_rms: epsilon must be finite in float32 and >= 0, got 1e+39"),
 }
 
 

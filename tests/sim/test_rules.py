@@ -49,6 +49,7 @@ CASES = [
     Case("dtypes", "cast_to_bfloat16_without_rounding", "dtype", ("CAST_NONE",), y=32),
     Case("gm", "copy_in_past_the_tensor", "gm-out-of-bounds", ("x",)),
     Case("gm", "copy_out_past_the_tensor", "gm-out-of-bounds", ("y",)),
+    Case("gm", "write_into_an_input", "gm-out-of-bounds", ("into x, an input",)),
     Case("gm", "tail_written_over_the_neighbour", "core-conflict", y=16, blocks=3),
     Case("gm", "read_of_another_cores_result", "core-conflict", blocks=3, written=True),
     Case("gm", "return_before_sync_all", "deadlock", ("SyncAll",), blocks=3),
@@ -81,6 +82,7 @@ CASES = [
     Case("faults", "division_by_zero", "memory-fault"),
     Case("faults", "never_ends", "timeout", timeout=1.0),
     Case("regbase", "load_after_store_without_local_mem_bar", "hazard", ("LocalMemBar",), REGBASE),
+    Case("regbase", "vector_function_that_runs_for_hours", "timeout", (), REGBASE, timeout=1.0),
     Case("regbase", "unaligned_register_load", "alignment", ("32",), REGBASE, x=128),
     Case("regbase", "register_load_past_the_unified_buffer", "out-of-range", (), REGBASE),
     Case("regbase", "mte3_before_the_vector_function_is_done", "hazard", ("V", "MTE3"), REGBASE),
@@ -100,7 +102,7 @@ def run(case, soc, repaired, **options):
     y = np.zeros(case.y, np.float32)
     report = custom_ops.sim.launch(
         RULES / f"{case.file}.cpp", case.entry, case.blocks, [x, y, np.bool_(repaired)], soc=soc,
-        outputs=[] if case.written else [1], timeout=case.timeout, **options,
+        inputs=[0], outputs=[] if case.written else [1], timeout=case.timeout, **options,
     )  # fmt: skip
     return x, y, report
 

@@ -20,6 +20,15 @@ extern "C" __global__ __aicore__ void copy_out_past_the_tensor(GM_ADDR x, GM_ADD
     Store(y, out, repaired ? kLanes : kLanes + 8);
 }
 
+extern "C" __global__ __aicore__ void write_into_an_input(GM_ADDR x, GM_ADDR y, bool repaired) {
+    TPipe pipe;
+    TBuf<> buf;
+    pipe.InitBuffer(buf, kBytes);
+    LocalTensor<float> in = buf.Get<float>();
+    Load(in, x);
+    Store(repaired ? y : x, in);
+}
+
 // Every core must own the bytes it writes: a 32-byte copy of a 16-byte share overwrites the neighbour's.
 extern "C" __global__ __aicore__ void tail_written_over_the_neighbour(GM_ADDR x, GM_ADDR y, bool repaired) {
     TPipe pipe;

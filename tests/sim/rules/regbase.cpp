@@ -63,6 +63,16 @@ extern "C" __global__ __aicore__ void register_load_past_the_unified_buffer(GM_A
     Store(y, out);
 }
 
+extern "C" __global__ __aicore__ void vector_function_that_runs_for_hours(GM_ADDR x, GM_ADDR y, bool repaired) {
+    const uint32_t rounds = repaired ? 1 : 1u << 31;
+    __VEC_SCOPE__ {
+        RegTensor<float> value;
+        MaskReg all = CreateMask<float, MaskPattern::ALL>();
+        Duplicate(value, 1.0f);
+        for (uint32_t round = 0; round < rounds; ++round) Adds(value, value, 1.0f, all);
+    }
+}
+
 // V after V on the same bytes is ordered by hardware here: no barrier needed, unlike on the 910B.
 extern "C" __global__ __aicore__ void mte3_before_the_vector_function_is_done(GM_ADDR x, GM_ADDR y, bool repaired) {
     TPipe pipe;
