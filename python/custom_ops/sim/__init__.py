@@ -44,7 +44,7 @@ def build(path, soc: str = "ascend910b", *, ops: Sequence[str] | None = None, jo
     from . import builder, runtime
     from .op import Op, OpPackage
 
-    options = runtime.Options(soc, checks, trace, adversarial_seed, host_threads, timeout, tuple(ignore), raise_on_finding)
+    options = runtime.Options(soc, checks, trace, adversarial_seed, host_threads, timeout, ignore, raise_on_finding)
     package = builder.build_package(path, soc, ops, jobs, progress)
     family = runtime.find_soc(soc)["family"]
     built = {name: Op(package, info, family, options) for name, info in package.ops.items()}
