@@ -87,10 +87,9 @@ def inv_rms_formula(x, eps=1e-6):
 
 def times_per_round(functions: dict, rounds: int) -> dict[str, list[float]]:
     taken = {name: [] for name in functions}
-    for function in functions.values():
-        function()
     for _ in range(rounds):
         for name, function in functions.items():
+            function()  # each is timed after itself, not after what its neighbour left in the caches
             start = time.perf_counter()
             function()
             taken[name].append(time.perf_counter() - start)
