@@ -6,64 +6,35 @@
 #pragma once
 
 #include "../common/rows_membase.h"
-#include "hc_pre_inv_rms_tiling_data.h"
+#include "hc_pre_inv_rms_rows.h"
 
 namespace hc {
 
 template <typename T>
-class HcPreInvRmsMembase {
-public:
-    __aicore__ inline void Init(GM_ADDR x, GM_ADDR y, const HcPreInvRmsTilingData* tiling, AscendC::TPipe* pipe) {
-        tiling_ = *tiling;
-        const uint32_t core = AscendC::GetBlockIdx();
-        rows_ = core < tiling_.formerCores ? tiling_.rowsPerFormer : tiling_.rowsPerTail;
-        const uint64_t firstRow = static_cast<uint64_t>(core) * tiling_.rowsPerTail + Min(core, tiling_.formerCores);
-        if (rows_ == 0) return;
-        x_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(x) + firstRow * tiling_.rowElements, rows_ * tiling_.rowElements);
-        y_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(y) + firstRow, rows_);
-        pipe->InitBuffer(xQue_, 2, tiling_.xBytes);
-        pipe->InitBuffer(yQue_, 2, tiling_.outBytes);
-        pipe->InitBuffer(sumBuf_, tiling_.sumBytes);
+class HcPreInvRmsMembase : public HcPreInvRmsRows<HcPreInvRmsMembase<T>, T> {
+    using Rows = HcPreInvRmsRows<HcPreInvRmsMembase<T>, T>;
+    friend Rows;
+    using Rows::sumBuf_;
+    using Rows::tiling_;
+    using Rows::xQue_;
+    using Rows::yQue_;
+
+    static constexpr bool kNarrow = sizeof(T) == 2;  // x needs a float32 copy
+
+    __aicore__ inline void InitWork(AscendC::TPipe* pipe) {
         pipe->InitBuffer(workBuf_, tiling_.workBytes);
-        sums_ = sumBuf_.Get<float>();
+        sums_ = sumBuf_.template Get<float>();
         ones_ = sums_[tiling_.outBytes / sizeof(float)];
         squares_ = workBuf_.Get<float>();
         if constexpr (kNarrow) wide_ = squares_[tiling_.workBytes / (2 * sizeof(float))];
     }
 
-    __aicore__ inline void Process() {
-        for (uint32_t first = 0; first < rows_; first += tiling_.outRows) {
-            const uint32_t rows = Min(tiling_.outRows, rows_ - first);
-            for (uint32_t row = 0; row < rows; row += tiling_.rowFactor)
-                for (uint32_t piece = 0; piece < tiling_.columnLoop; ++piece) {
-                    const uint32_t tileRows = Min(tiling_.rowFactor, rows - row);
-                    CopyIn(first + row, tileRows, piece);
-                    Compute(row, tileRows, piece);
-                }
-            Finish(rows);
-            CopyOut(first, rows);
-        }
-    }
-
-private:
-    static constexpr bool kNarrow = sizeof(T) == 2;  // x needs a float32 copy
-
-    __aicore__ inline uint32_t Columns(uint32_t piece) const {
-        const uint64_t rest = tiling_.rowElements - static_cast<uint64_t>(piece) * tiling_.columnFactor;
-        return rest < tiling_.columnFactor ? static_cast<uint32_t>(rest) : tiling_.columnFactor;
-    }
-
-    __aicore__ inline void CopyIn(uint32_t row, uint32_t rows, uint32_t piece) {
-        AscendC::LocalTensor<T> x = xQue_.template AllocTensor<T>();
-        const uint32_t columns = Columns(piece);  // several rows only when a tile holds whole rows: GM pitch = columns
-        CopyRowsIn(x, x_[row * tiling_.rowElements + static_cast<uint64_t>(piece) * tiling_.columnFactor], rows, columns, columns);
-        xQue_.EnQue(x);
-    }
+    __aicore__ inline void Start(uint32_t) {}  // the first pass over a row overwrites its squares
 
     // sums[row : row + rows] = sum(x^2); with several pieces to a row the lanes are summed after the last.
     __aicore__ inline void Compute(uint32_t row, uint32_t rows, uint32_t piece) {
         AscendC::LocalTensor<T> x = xQue_.template DeQue<T>();
-        const uint32_t pitch = RowPitch<T>(Columns(piece));
+        const uint32_t pitch = RowPitch<T>(this->Columns(piece));
         const bool last = piece + 1 == tiling_.columnLoop;
         for (uint32_t group = 0; group < rows; group += tiling_.workRows) {
             const uint32_t groupRows = Min(tiling_.workRows, rows - group);
@@ -111,19 +82,7 @@ private:
         yQue_.EnQue(y);
     }
 
-    __aicore__ inline void CopyOut(uint32_t row, uint32_t rows) {
-        AscendC::LocalTensor<float> y = yQue_.template DeQue<float>();
-        CopyFlatOut(y_[row], y, rows);
-        yQue_.FreeTensor(y);
-    }
-
-    HcPreInvRmsTilingData tiling_;
-    uint32_t rows_ = 0;
-    AscendC::GlobalTensor<T> x_;
-    AscendC::GlobalTensor<float> y_;
-    AscendC::TQue<AscendC::TPosition::VECIN, 1> xQue_;
-    AscendC::TQue<AscendC::TPosition::VECOUT, 1> yQue_;
-    AscendC::TBuf<AscendC::TPosition::VECCALC> sumBuf_, workBuf_;
+    AscendC::TBuf<AscendC::TPosition::VECCALC> workBuf_;
     AscendC::LocalTensor<float> sums_, ones_, squares_, wide_;
 };
 

@@ -6,59 +6,28 @@
 #pragma once
 
 #include "../common/rows_regbase.h"
-#include "hc_pre_inv_rms_tiling_data.h"
+#include "hc_pre_inv_rms_rows.h"
 
 namespace hc {
 
 template <typename T>
-class HcPreInvRmsRegbase {
-public:
-    __aicore__ inline void Init(GM_ADDR x, GM_ADDR y, const HcPreInvRmsTilingData* tiling, AscendC::TPipe* pipe) {
-        tiling_ = *tiling;
-        const uint32_t core = AscendC::GetBlockIdx();
-        rows_ = core < tiling_.formerCores ? tiling_.rowsPerFormer : tiling_.rowsPerTail;
-        const uint64_t firstRow = static_cast<uint64_t>(core) * tiling_.rowsPerTail + Min(core, tiling_.formerCores);
-        if (rows_ == 0) return;
-        x_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(x) + firstRow * tiling_.rowElements, rows_ * tiling_.rowElements);
-        y_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(y) + firstRow, rows_);
-        pipe->InitBuffer(xQue_, 2, tiling_.xBytes);
-        pipe->InitBuffer(yQue_, 2, tiling_.outBytes);
-        pipe->InitBuffer(sumBuf_, tiling_.sumBytes);
-    }
+class HcPreInvRmsRegbase : public HcPreInvRmsRows<HcPreInvRmsRegbase<T>, T> {
+    using Rows = HcPreInvRmsRows<HcPreInvRmsRegbase<T>, T>;
+    friend Rows;
+    using Rows::sumBuf_;
+    using Rows::tiling_;
+    using Rows::xQue_;
+    using Rows::yQue_;
 
-    __aicore__ inline void Process() {
-        for (uint32_t first = 0; first < rows_; first += tiling_.outRows) {
-            const uint32_t rows = Min(tiling_.outRows, rows_ - first);
-            AscendC::Duplicate(sumBuf_.Get<float>(), 0.0f, static_cast<int32_t>(rows));
-            for (uint32_t row = 0; row < rows; row += tiling_.rowFactor)
-                for (uint32_t piece = 0; piece < tiling_.columnLoop; ++piece) {
-                    const uint32_t tileRows = Min(tiling_.rowFactor, rows - row);
-                    CopyIn(first + row, tileRows, piece);
-                    Compute(row, tileRows, piece);
-                }
-            Finish(rows);
-            CopyOut(first, rows);
-        }
-    }
+    __aicore__ inline void InitWork(AscendC::TPipe*) {}  // everything else stays in registers
 
-private:
-    __aicore__ inline uint32_t Columns(uint32_t piece) const {
-        const uint64_t rest = tiling_.rowElements - static_cast<uint64_t>(piece) * tiling_.columnFactor;
-        return rest < tiling_.columnFactor ? static_cast<uint32_t>(rest) : tiling_.columnFactor;
-    }
-
-    __aicore__ inline void CopyIn(uint32_t row, uint32_t rows, uint32_t piece) {
-        AscendC::LocalTensor<T> x = xQue_.template AllocTensor<T>();
-        const uint32_t columns = Columns(piece);  // several rows only when a tile holds whole rows: GM pitch = columns
-        CopyRowsIn(x, x_[row * tiling_.rowElements + static_cast<uint64_t>(piece) * tiling_.columnFactor], rows, columns, columns);
-        xQue_.EnQue(x);
-    }
+    __aicore__ inline void Start(uint32_t rows) { AscendC::Duplicate(sumBuf_.template Get<float>(), 0.0f, static_cast<int32_t>(rows)); }
 
     // sums[row : row + rows] += sum(x^2)
     __aicore__ inline void Compute(uint32_t row, uint32_t rows, uint32_t piece) {
         AscendC::LocalTensor<T> x = xQue_.template DeQue<T>();
-        const uint32_t columns = Columns(piece);
-        SumSquares(Pointer(sumBuf_.Get<float>()) + row, Pointer(x), static_cast<uint16_t>(rows), columns, RowPitch<T>(columns));
+        const uint32_t columns = this->Columns(piece);
+        SumSquares(Pointer(sumBuf_.template Get<float>()) + row, Pointer(x), static_cast<uint16_t>(rows), columns, RowPitch<T>(columns));
         xQue_.FreeTensor(x);
     }
 
@@ -109,7 +78,7 @@ private:
     // y = 1 / sqrt(sum / R + epsilon)
     __aicore__ inline void Finish(uint32_t rows) {
         AscendC::LocalTensor<float> y = yQue_.template AllocTensor<float>();
-        InvRms(Pointer(y), Pointer(sumBuf_.Get<float>()), rows, tiling_.inverseCount, tiling_.epsilon);
+        InvRms(Pointer(y), Pointer(sumBuf_.template Get<float>()), rows, tiling_.inverseCount, tiling_.epsilon);
         yQue_.EnQue(y);
     }
 
@@ -130,20 +99,6 @@ private:
             }
         }
     }
-
-    __aicore__ inline void CopyOut(uint32_t row, uint32_t rows) {
-        AscendC::LocalTensor<float> y = yQue_.template DeQue<float>();
-        CopyFlatOut(y_[row], y, rows);
-        yQue_.FreeTensor(y);
-    }
-
-    HcPreInvRmsTilingData tiling_;
-    uint32_t rows_ = 0;
-    AscendC::GlobalTensor<T> x_;
-    AscendC::GlobalTensor<float> y_;
-    AscendC::TQue<AscendC::TPosition::VECIN, 1> xQue_;
-    AscendC::TQue<AscendC::TPosition::VECOUT, 1> yQue_;
-    AscendC::TBuf<AscendC::TPosition::VECCALC> sumBuf_;
 };
 
 }  // namespace hc
