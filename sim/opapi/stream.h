@@ -1,0 +1,41 @@
+// Seam between the aclnn layer and the runtime that owns streams and device memory (sim/acl). Without a runtime, as under
+// simulate(), work runs at once on the calling thread and addresses are the caller's own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace sim {
+
+struct WorkResult {
+    int32_t status = 0;       // 0, or the aclError that synchronising the stream gives
+    std::string message;      // for aclGetRecentErrMsg
+    double microseconds = 0;  // modelled time on the device
+};
+
+// One entry of a stream. A captured model runs it as often as it is executed: `run` owns what it needs and changes none of it.
+struct StreamWork {
+    std::string name;  // "aclnnHcPreSinkhorn", "memcpy host to device"
+    std::function<WorkResult()> run;
+};
+
+// Appends to the stream (null: the default stream of the thread's context) or, without a runtime, runs the work now.
+// The status is that of the append; without a runtime that of the work, whose message is then the thread's error.
+int32_t Submit(void* stream, StreamWork work);
+
+// Device memory is mapped twice at a constant distance: addresses given out are not accessible to host code, the simulator
+// reaches the bytes through the second mapping. Addresses outside the arena come back unchanged.
+void* HostAddress(const void* device);
+
+// Set once by the runtime.
+struct DeviceRuntime {
+    int32_t (*submit)(void* stream, StreamWork work) = nullptr;
+    uintptr_t arenaBegin = 0;
+    size_t arenaBytes = 0;
+    ptrdiff_t toHost = 0;  // host address - device address
+};
+void SetDeviceRuntime(const DeviceRuntime& runtime);
+
+}  // namespace sim
