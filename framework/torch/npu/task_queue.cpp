@@ -1,14 +1,45 @@
-// The one file on torch_npu's C++ interface, which is not part of the stable ABI.
 #include "task_queue.h"
 
+#include <torch/csrc/inductor/aoti_torch/utils.h>
+#include <torch_npu/csrc/core/npu/NPUFormat.h>
 #include <torch_npu/csrc/core/npu/NPUStream.h>
 #include <torch_npu/csrc/framework/OpCommand.h>
 
-namespace custom_ops::npu {
+#include "cann_functions.h"
 
-void Enqueue(const char* name, std::function<int(void* stream)> launch) {
+namespace custom_ops::npu {
+namespace {
+
+const at::Tensor& AtTensor(const torch::stable::Tensor& tensor) {
+    return *torch::aot_inductor::tensor_handle_to_tensor_pointer(tensor.get());
+}
+
+}  // namespace
+
+void* CurrentStream() {
     void* stream = c10_npu::getCurrentNPUStream().stream(false);  // false: do not drain the queue first
-    at_npu::native::OpCommand::RunOpApiV2(name, [launch = std::move(launch), stream]() -> int { return launch(stream); });
+    UseCoresOf(stream, /*inQueue=*/false);
+    return stream;
+}
+
+void UseCoresOf(void* stream, bool inQueue) {
+    const bool limited = inQueue ? c10_npu::check_dequeue_need_use(stream) : c10_npu::check_enqueue_need_use(stream);
+    if (limited && Cann().useStreamResources) Cann().useStreamResources(stream);
+}
+
+void Enqueue(const std::string& name, const std::function<int()>& launch) { at_npu::native::OpCommand::RunOpApiV2(name, launch); }
+
+bool HasPrivateFormat(const torch::stable::Tensor& tensor) {
+    switch (at_npu::native::get_npu_format(AtTensor(tensor))) {
+        case ACL_FORMAT_UNDEFINED: case ACL_FORMAT_ND: case ACL_FORMAT_NCHW: case ACL_FORMAT_NHWC: case ACL_FORMAT_NCDHW:
+        case ACL_FORMAT_NDHWC: case ACL_FORMAT_NCL: return false;
+        default: return true;
+    }
+}
+
+torch::stable::Tensor InNdFormat(const torch::stable::Tensor& tensor) {
+    return torch::stable::Tensor(
+        torch::aot_inductor::new_tensor_handle(at_npu::native::npu_format_cast(AtTensor(tensor), ACL_FORMAT_ND)));
 }
 
 }  // namespace custom_ops::npu
