@@ -16,6 +16,8 @@ int32_t Submit(void* stream, StreamWork work) {
     return result.status;
 }
 
+void SetThreadError(std::string text) { opapi::ThisSession().error = std::move(text); }
+
 void* HostAddress(const void* device) {
     const uintptr_t address = reinterpret_cast<uintptr_t>(device);
     const bool inArena = address - runtime.arenaBegin < runtime.arenaBytes;

@@ -25,6 +25,9 @@ struct StreamWork {
 // The status is that of the append; without a runtime that of the work, whose message is then the thread's error.
 int32_t Submit(void* stream, StreamWork work);
 
+// Text that aclGetRecentErrMsg() gives the calling thread next, for libraries that know nothing else of a session.
+void SetThreadError(std::string text);
+
 // Device memory is mapped twice at a constant distance: addresses given out are not accessible to host code, the simulator
 // reaches the bytes through the second mapping. Addresses outside the arena come back unchanged.
 void* HostAddress(const void* device);

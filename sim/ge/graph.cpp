@@ -1,0 +1,59 @@
+#include <fstream>
+
+#include "sim/ge/ge_types.h"
+#include "sim/ge/model_file.h"
+
+namespace ge {
+
+class NodeImpl {
+public:
+    std::string name, type;
+};
+
+GNode::GNode() : impl_(std::make_shared<NodeImpl>()) {}
+GNode::GNode(std::shared_ptr<NodeImpl> impl) : impl_(std::move(impl)) {}
+graphStatus GNode::GetType(AscendString& type) const {
+    type = AscendString(impl_->type.c_str());
+    return kGraphSuccess;
+}
+graphStatus GNode::GetName(AscendString& name) const {
+    name = AscendString(impl_->name.c_str());
+    return kGraphSuccess;
+}
+
+class GraphImpl {
+public:
+    std::string name;
+    std::string model;  // serialised
+    std::vector<GNode> nodes;
+};
+
+Graph::Graph(const char* name) : impl_(std::make_shared<GraphImpl>()) { impl_->name = name == nullptr ? "" : name; }
+
+graphStatus Graph::LoadFromSerializedModelArray(const void* model, size_t size) {
+    if (model == nullptr) return kGraphParameterInvalid;
+    auto loaded = std::make_shared<GraphImpl>();
+    loaded->model.assign(static_cast<const char*>(model), size);
+    std::vector<sim::ModelNode> nodes;
+    if (!sim::ReadModel(loaded->model, loaded->name, nodes)) return kGraphFailed;
+    for (sim::ModelNode& node : nodes) loaded->nodes.emplace_back(std::make_shared<NodeImpl>(NodeImpl{node.name, node.type}));
+    impl_ = std::move(loaded);
+    return kGraphSuccess;
+}
+
+graphStatus Graph::SaveToFile(const char* path) const {
+    if (path == nullptr || impl_ == nullptr) return kGraphParameterInvalid;
+    std::ofstream file(path, std::ios::binary);
+    file << impl_->model;
+    return file.good() ? kGraphSuccess : kGraphFailed;
+}
+
+graphStatus Graph::CopyFrom(const Graph& source) {
+    if (source.impl_ == nullptr) return kGraphParameterInvalid;
+    impl_ = std::make_shared<GraphImpl>(*source.impl_);
+    return kGraphSuccess;
+}
+
+std::vector<GNode> Graph::GetAllNodes() const { return impl_ == nullptr ? std::vector<GNode>() : impl_->nodes; }
+
+}  // namespace ge
