@@ -6,9 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include <torch/csrc/stable/ops.h>
-
-#include "task_queue.h"
 
 namespace custom_ops::npu {
 
@@ -80,16 +77,14 @@ const aclTensor* AclnnCall::Create(const Tensor& contiguous) {
 }
 
 const aclTensor* AclnnCall::Argument(const Tensor& input) {
-    if (!HasPrivateFormat(input) && input.is_contiguous()) return Create(input);
-    copies_.push_back(torch::stable::contiguous(HasPrivateFormat(input) ? InNdFormat(input) : input));
+    if (IsDense(input)) return Create(input);
+    copies_.push_back(Dense(input));
     return Create(copies_.back());
 }
 
 const aclTensor* AclnnCall::Argument(const Out& output) {
     const Tensor& tensor = output.tensor;
-    if (!tensor.is_contiguous() || HasPrivateFormat(tensor) || outputCount_ == kMaxOutputs)
-        throw std::runtime_error(op_.name_ + ": an output of shape " + Text(tensor.sizes()) +
-                                 " is not contiguous, has a private NPU format, or is one too many");
+    if (!IsDense(tensor)) throw std::runtime_error(op_.name_ + ": what is written must be contiguous and in ND format");
     outputs_[outputCount_++] = {tensor.data_ptr(), static_cast<size_t>(tensor.numel()) * tensor.element_size()};
     return Create(tensor);
 }
@@ -119,7 +114,7 @@ void AclnnOp::Launch(const std::shared_ptr<AclnnCall>& call, const Tensor& like)
     std::optional<Tensor> workspace;  // allocated and reused in the order of this stream
     if (call->workspaceBytes_) {
         const int64_t bytes = static_cast<int64_t>(call->workspaceBytes_);
-        workspace = torch::stable::new_empty(like, Sizes(&bytes, 1), ScalarType::Byte);
+        workspace = NewEmpty(like, Sizes(&bytes, 1), ScalarType::Byte);
         call->workspace_ = workspace->data_ptr();
     }
     // Always 0: any other result, and any exception, ends the queue's thread, and torch_npu then drops all later launches in silence.

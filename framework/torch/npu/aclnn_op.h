@@ -21,6 +21,7 @@
 
 #include "../checks.h"
 #include "cann_functions.h"
+#include "task_queue.h"
 
 namespace custom_ops::npu {
 
@@ -86,7 +87,7 @@ public:
 
     template <typename... Arguments>
     void operator()(const Tensor& first, const Arguments&... others) const {
-        static_assert(sizeof...(others) < AclnnCall::kMaxTensors);
+        static_assert(sizeof...(others) < AclnnCall::kMaxTensors && (0 + ... + std::is_same_v<Arguments, Out>) <= AclnnCall::kMaxOutputs);
         const auto call = std::make_shared<AclnnCall>(*this);
         Prepare(*call, first, others...);
         Launch(call, first);

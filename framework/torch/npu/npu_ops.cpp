@@ -5,7 +5,6 @@
 
 #include "../hc_pre_inv_rms.h"
 #include "../hc_pre_sinkhorn.h"
-#include "../op_support.h"
 #include "aclnn_op.h"
 
 namespace custom_ops::npu {

@@ -10,8 +10,16 @@
 namespace custom_ops::npu {
 namespace {
 
-const at::Tensor& AtTensor(const torch::stable::Tensor& tensor) {
-    return *torch::aot_inductor::tensor_handle_to_tensor_pointer(tensor.get());
+const at::Tensor& AtTensor(const Tensor& tensor) { return *torch::aot_inductor::tensor_handle_to_tensor_pointer(tensor.get()); }
+
+Tensor StableTensor(at::Tensor tensor) { return Tensor(torch::aot_inductor::new_tensor_handle(std::move(tensor))); }
+
+bool HasPrivateFormat(const at::Tensor& tensor) {
+    switch (at_npu::native::get_npu_format(tensor)) {
+        case ACL_FORMAT_UNDEFINED: case ACL_FORMAT_ND: case ACL_FORMAT_NCHW: case ACL_FORMAT_NHWC: case ACL_FORMAT_NCDHW:
+        case ACL_FORMAT_NDHWC: case ACL_FORMAT_NCL: return false;
+        default: return true;
+    }
 }
 
 }  // namespace
@@ -29,17 +37,15 @@ void UseCoresOf(void* stream, bool inQueue) {
 
 void Enqueue(const std::string& name, const std::function<int()>& launch) { at_npu::native::OpCommand::RunOpApiV2(name, launch); }
 
-bool HasPrivateFormat(const torch::stable::Tensor& tensor) {
-    switch (at_npu::native::get_npu_format(AtTensor(tensor))) {
-        case ACL_FORMAT_UNDEFINED: case ACL_FORMAT_ND: case ACL_FORMAT_NCHW: case ACL_FORMAT_NHWC: case ACL_FORMAT_NCDHW:
-        case ACL_FORMAT_NDHWC: case ACL_FORMAT_NCL: return false;
-        default: return true;
-    }
+Tensor NewEmpty(const Tensor& like, Sizes shape, ScalarType dtype) {
+    return StableTensor(at::empty({shape.data(), shape.size()}, AtTensor(like).options().dtype(dtype)));
 }
 
-torch::stable::Tensor InNdFormat(const torch::stable::Tensor& tensor) {
-    return torch::stable::Tensor(
-        torch::aot_inductor::new_tensor_handle(at_npu::native::npu_format_cast(AtTensor(tensor), ACL_FORMAT_ND)));
+bool IsDense(const Tensor& tensor) { return AtTensor(tensor).is_contiguous() && !HasPrivateFormat(AtTensor(tensor)); }
+
+Tensor Dense(const Tensor& tensor) {
+    const at::Tensor& given = AtTensor(tensor);
+    return StableTensor((HasPrivateFormat(given) ? at_npu::native::npu_format_cast(given, ACL_FORMAT_ND) : given).contiguous());
 }
 
 }  // namespace custom_ops::npu

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include <torch/csrc/stable/tensor.h>
+#include "../checks.h"
 
 namespace custom_ops::npu {
 
@@ -16,8 +16,11 @@ void UseCoresOf(void* stream, bool inQueue);
 // Runs `launch` in the order of the current stream's task queue, later and on another thread, or now (TASK_QUEUE_ENABLE=0).
 void Enqueue(const std::string& name, const std::function<int()>& launch);
 
-// Layouts of the cube unit, such as NZ; ND and the image formats are plain rows.
-bool HasPrivateFormat(const torch::stable::Tensor& tensor);
-torch::stable::Tensor InNdFormat(const torch::stable::Tensor& tensor);
+// Uninitialised, contiguous, on the device of `like`. An OutOfMemoryError stays one; the stable ABI makes it a RuntimeError.
+Tensor NewEmpty(const Tensor& like, Sizes shape, ScalarType dtype);
+
+// Contiguous and in plain rows: no private format, which are layouts of the cube unit such as NZ.
+bool IsDense(const Tensor& tensor);
+Tensor Dense(const Tensor& tensor);
 
 }  // namespace custom_ops::npu
