@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-
 namespace custom_ops::npu {
 
 // Launches of one thread that failed in the queue, raised by that thread's next call.
