@@ -1,6 +1,8 @@
 // libge_runner.so: there is no graph engine. Programs get as far as the converted graph, and then this answer.
 #include "sim/ge/engine.h"
 
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "sim/ge/absent.h"
@@ -8,7 +10,6 @@
 
 namespace {
 
-constexpr uint32_t kFailed = 0xFFFFFFFF;
 constexpr const char* kWhy =
     "there is no graph engine (GE) here, so a graph is converted but not run. torchair runs on the simulator with "
     "CompilerConfig().mode = \"reduce-overhead\"";
@@ -16,7 +17,7 @@ constexpr const char* kWhy =
 thread_local std::string lastError, takenError;
 
 uint32_t Fail(const char* function) {
-    const uint32_t status = sim::Absent<uint32_t>(kFailed, function, kWhy);
+    const uint32_t status = sim::Absent<uint32_t>(ge::GRAPH_FAILED, function, kWhy);
     sim::SetEngineError(sim::AbsentText(function, kWhy));
     return status;
 }
@@ -35,14 +36,22 @@ const char* TakeEngineError() {
 
 namespace ge {
 
+class Allocator;
+
+// Sessions hold graphs; the first call that needs the engine is AddGraph.
 class Session {
 public:
+    explicit Session(const std::map<AscendString, AscendString>& options);
     ~Session();
+    uint32_t RegisterExternalAllocator(const void* stream, std::shared_ptr<Allocator> allocator) const;
 };
+Session::Session(const std::map<AscendString, AscendString>&) {}
 Session::~Session() = default;
+uint32_t Session::RegisterExternalAllocator(const void*, std::shared_ptr<Allocator>) const { return GRAPH_SUCCESS; }  // nothing is allocated
 
-// What was never initialised is finished: torchair calls this when the interpreter exits.
-uint32_t GEFinalize() { return 0; }
+// What can be asked without an engine, the registered operators, needs no preparation.
+uint32_t GEInitialize(const std::map<AscendString, AscendString>&) { return GRAPH_SUCCESS; }
+uint32_t GEFinalize() { return GRAPH_SUCCESS; }
 
 AscendString GEGetWarningMsgV2() { return AscendString(""); }
 

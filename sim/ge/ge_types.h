@@ -5,36 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <string>
 #include <vector>
+
+#include "graph/ascend_string.h"
+#include "graph/types.h"
 
 namespace ge {
 
-using graphStatus = uint32_t;
-inline constexpr graphStatus kGraphSuccess = 0;
-inline constexpr graphStatus kGraphFailed = 0xFFFFFFFF;
-inline constexpr graphStatus kGraphParameterInvalid = 50331649;
-
-enum DataType : int { DT_FLOAT = 0, DT_UNDEFINED = 28 };
-enum Format : int { FORMAT_ND = 2 };
 enum Placement : int { kPlacementHost = 0, kPlacementDevice = 1 };
 
 const char* GetFormatName(Format format);
-
-class AscendString {
-public:
-    AscendString() = default;
-    AscendString(const char* text);
-    AscendString(const char* text, size_t length);
-    const char* GetString() const;
-    size_t GetLength() const;
-    bool operator<(const AscendString& other) const;
-    bool operator==(const AscendString& other) const;
-
-private:
-    std::shared_ptr<std::string> text_;
-};
 
 class ShapeImpl;
 class Shape {
@@ -114,6 +96,25 @@ public:
 
 private:
     std::shared_ptr<NodeImpl> impl_;
+};
+
+class OperatorImpl;
+class Operator {  // a copy is the same operator
+public:
+    Operator();
+    explicit Operator(std::shared_ptr<OperatorImpl> impl);
+    virtual ~Operator();
+    graphStatus UpdateInputDesc(const char* name, const TensorDesc& desc);
+    graphStatus GetAllIrAttrNamesAndTypes(std::map<AscendString, AscendString>& attributes) const;
+
+private:
+    std::shared_ptr<OperatorImpl> impl_;
+};
+
+class OperatorFactory {
+public:
+    static Operator CreateOperator(const char* name, const char* type);
+    static bool IsExistOp(const char* type);
 };
 
 class GraphImpl;

@@ -14,11 +14,11 @@ GNode::GNode() : impl_(std::make_shared<NodeImpl>()) {}
 GNode::GNode(std::shared_ptr<NodeImpl> impl) : impl_(std::move(impl)) {}
 graphStatus GNode::GetType(AscendString& type) const {
     type = AscendString(impl_->type.c_str());
-    return kGraphSuccess;
+    return GRAPH_SUCCESS;
 }
 graphStatus GNode::GetName(AscendString& name) const {
     name = AscendString(impl_->name.c_str());
-    return kGraphSuccess;
+    return GRAPH_SUCCESS;
 }
 
 class GraphImpl {
@@ -31,27 +31,27 @@ public:
 Graph::Graph(const char* name) : impl_(std::make_shared<GraphImpl>()) { impl_->name = name == nullptr ? "" : name; }
 
 graphStatus Graph::LoadFromSerializedModelArray(const void* model, size_t size) {
-    if (model == nullptr) return kGraphParameterInvalid;
+    if (model == nullptr) return GRAPH_PARAM_INVALID;
     auto loaded = std::make_shared<GraphImpl>();
     loaded->model.assign(static_cast<const char*>(model), size);
     std::vector<sim::ModelNode> nodes;
-    if (!sim::ReadModel(loaded->model, loaded->name, nodes)) return kGraphFailed;
+    if (!sim::ReadModel(loaded->model, loaded->name, nodes)) return GRAPH_FAILED;
     for (sim::ModelNode& node : nodes) loaded->nodes.emplace_back(std::make_shared<NodeImpl>(NodeImpl{node.name, node.type}));
     impl_ = std::move(loaded);
-    return kGraphSuccess;
+    return GRAPH_SUCCESS;
 }
 
 graphStatus Graph::SaveToFile(const char* path) const {
-    if (path == nullptr || impl_ == nullptr) return kGraphParameterInvalid;
+    if (path == nullptr || impl_ == nullptr) return GRAPH_PARAM_INVALID;
     std::ofstream file(path, std::ios::binary);
     file << impl_->model;
-    return file.good() ? kGraphSuccess : kGraphFailed;
+    return file.good() ? GRAPH_SUCCESS : GRAPH_FAILED;
 }
 
 graphStatus Graph::CopyFrom(const Graph& source) {
-    if (source.impl_ == nullptr) return kGraphParameterInvalid;
+    if (source.impl_ == nullptr) return GRAPH_PARAM_INVALID;
     impl_ = std::make_shared<GraphImpl>(*source.impl_);
-    return kGraphSuccess;
+    return GRAPH_SUCCESS;
 }
 
 std::vector<GNode> Graph::GetAllNodes() const { return impl_ == nullptr ? std::vector<GNode>() : impl_->nodes; }

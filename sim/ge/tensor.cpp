@@ -19,7 +19,7 @@ Tensor::Tensor() : impl_(std::make_shared<TensorImpl>()) {}
 TensorDesc Tensor::GetTensorDesc() const { return impl_->desc; }
 graphStatus Tensor::SetTensorDesc(const TensorDesc& desc) {
     impl_->desc = desc;
-    return kGraphSuccess;
+    return GRAPH_SUCCESS;
 }
 
 const uint8_t* Tensor::GetData() const { return impl_->data.get(); }
@@ -27,10 +27,10 @@ uint8_t* Tensor::GetData() { return impl_->data.get(); }
 size_t Tensor::GetSize() const { return impl_->size; }
 
 graphStatus Tensor::SetData(uint8_t* data, size_t size, const DeleteFunc& deleter) {
-    if (data == nullptr && size > 0) return kGraphParameterInvalid;
+    if (data == nullptr && size > 0) return GRAPH_PARAM_INVALID;
     impl_->data = std::unique_ptr<uint8_t[], DeleteFunc>(data, deleter);
     impl_->size = size;
-    return kGraphSuccess;
+    return GRAPH_SUCCESS;
 }
 graphStatus Tensor::ResetData(uint8_t* data, size_t size, const DeleteFunc& deleter) { return SetData(data, size, deleter); }
 
@@ -43,15 +43,15 @@ graphStatus Tensor::SetShapeDimNum(size_t count) {
     std::vector<int64_t> dims = impl_->Dims();
     dims.resize(count);
     impl_->SetDims(dims);
-    return kGraphSuccess;
+    return GRAPH_SUCCESS;
 }
 size_t Tensor::GetShapeDimNum() const { return impl_->Dims().size(); }
 graphStatus Tensor::SetShapeDim(size_t index, int64_t value) {
     std::vector<int64_t> dims = impl_->Dims();
-    if (index >= dims.size()) return kGraphParameterInvalid;
+    if (index >= dims.size()) return GRAPH_PARAM_INVALID;
     dims[index] = value;
     impl_->SetDims(dims);
-    return kGraphSuccess;
+    return GRAPH_SUCCESS;
 }
 int64_t Tensor::GetShapeDim(size_t index) const {
     const std::vector<int64_t> dims = impl_->Dims();
@@ -62,15 +62,15 @@ graphStatus Tensor::SetOriginShapeDimNum(size_t count) {
     std::vector<int64_t> dims = impl_->OriginDims();
     dims.resize(count);
     impl_->SetOriginDims(dims);
-    return kGraphSuccess;
+    return GRAPH_SUCCESS;
 }
 size_t Tensor::GetOriginShapeDimNum() const { return impl_->OriginDims().size(); }
 graphStatus Tensor::SetOriginShapeDim(size_t index, int64_t value) {
     std::vector<int64_t> dims = impl_->OriginDims();
-    if (index >= dims.size()) return kGraphParameterInvalid;
+    if (index >= dims.size()) return GRAPH_PARAM_INVALID;
     dims[index] = value;
     impl_->SetOriginDims(dims);
-    return kGraphSuccess;
+    return GRAPH_SUCCESS;
 }
 int64_t Tensor::GetOriginShapeDim(size_t index) const {
     const std::vector<int64_t> dims = impl_->OriginDims();
@@ -79,17 +79,17 @@ int64_t Tensor::GetOriginShapeDim(size_t index) const {
 
 graphStatus Tensor::SetFormat(const Format& format) {
     impl_->desc.SetFormat(format);
-    return kGraphSuccess;
+    return GRAPH_SUCCESS;
 }
 Format Tensor::GetFormat() const { return impl_->desc.GetFormat(); }
 graphStatus Tensor::SetDataType(const DataType& dtype) {
     impl_->desc.SetDataType(dtype);
-    return kGraphSuccess;
+    return GRAPH_SUCCESS;
 }
 DataType Tensor::GetDataType() const { return impl_->desc.GetDataType(); }
 graphStatus Tensor::SetPlacement(const Placement& placement) {
     impl_->desc.SetPlacement(placement);
-    return kGraphSuccess;
+    return GRAPH_SUCCESS;
 }
 Placement Tensor::GetPlacement() const { return impl_->desc.GetPlacement(); }
 

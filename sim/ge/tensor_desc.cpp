@@ -1,25 +1,12 @@
-#include <array>
-
+#include "graph/utils/type_utils.h"
 #include "sim/ge/ge_types.h"
 
 namespace ge {
-namespace {
-
-// C_Format 0 .. 51, in its order.
-constexpr std::array<const char*, 52> kFormatNames = {
-    "NCHW", "NHWC", "ND", "NC1HWC0", "FRACTAL_Z", "NC1C0HWPAD", "NHWC1C0", "FSR_NCHW", "FRACTAL_DECONV", "C1HWNC0",
-    "FRACTAL_DECONV_TRANSPOSE", "FRACTAL_DECONV_SP_STRIDE_TRANS", "NC1HWC0_C04", "FRACTAL_Z_C04", "CHWN",
-    "FRACTAL_DECONV_SP_STRIDE8_TRANS", "HWCN", "NC1KHKWHWC0", "BN_WEIGHT", "FILTER_HWCK", "HASHTABLE_LOOKUP_LOOKUPS",
-    "HASHTABLE_LOOKUP_KEYS", "HASHTABLE_LOOKUP_VALUE", "HASHTABLE_LOOKUP_OUTPUT", "HASHTABLE_LOOKUP_HITS", "C1HWNCoC0", "MD",
-    "NDHWC", "FRACTAL_ZZ", "FRACTAL_NZ", "NCDHW", "DHWCN", "NDC1HWC0", "FRACTAL_Z_3D", "CN", "NC", "DHWNC",
-    "FRACTAL_Z_3D_TRANSPOSE", "FRACTAL_ZN_LSTM", "FRACTAL_Z_G", "RESERVED", "ALL", "NULL", "ND_RNN_BIAS", "FRACTAL_ZN_RNN",
-    "NYUV", "NYUV_A", "NCL", "FRACTAL_Z_WINO", "C1HWC0", "FRACTAL_NZ_C0_16", "FRACTAL_NZ_C0_32"};
-
-}  // namespace
 
 const char* GetFormatName(Format format) {
-    const auto primary = static_cast<size_t>(format) & 0xFF;  // the sub-format is in the bits above
-    return primary < kFormatNames.size() ? kFormatNames[primary] : "UNKNOWN";
+    static thread_local std::string name;
+    name = TypeUtils::FormatToSerialString(static_cast<Format>(GetPrimaryFormat(format)));
+    return name.c_str();
 }
 
 class ShapeImpl {

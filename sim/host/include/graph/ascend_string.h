@@ -1,7 +1,9 @@
-// String that crosses the border of two C++ libraries.
+// String that crosses the border of two C++ libraries, which may hold different kinds of std::string. Laid out as CANN's, because
+// torchair's libraries get these members from here too.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
 namespace ge {
@@ -9,16 +11,16 @@ namespace ge {
 class AscendString {
 public:
     AscendString() = default;
-    AscendString(const char* text) : text_(text == nullptr ? "" : text) {}
-    AscendString(const char* text, size_t length) : text_(text, length) {}
-    const char* GetString() const { return text_.c_str(); }
-    size_t GetLength() const { return text_.size(); }
-    bool operator==(const AscendString& other) const { return text_ == other.text_; }
-    bool operator!=(const AscendString& other) const { return text_ != other.text_; }
-    bool operator<(const AscendString& other) const { return text_ < other.text_; }
+    AscendString(const char* text);
+    AscendString(const char* text, size_t length);
+    const char* GetString() const;
+    size_t GetLength() const;
+    bool operator==(const AscendString& other) const;
+    bool operator!=(const AscendString& other) const;
+    bool operator<(const AscendString& other) const;
 
 private:
-    std::string text_;
+    std::shared_ptr<std::string> text_;
 };
 
 }  // namespace ge

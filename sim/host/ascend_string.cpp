@@ -1,6 +1,6 @@
-#include <string_view>
+#include "graph/ascend_string.h"
 
-#include "sim/ge/ge_types.h"
+#include <string_view>
 
 namespace ge {
 
@@ -9,7 +9,8 @@ AscendString::AscendString(const char* text, size_t length) : text_(text == null
 
 const char* AscendString::GetString() const { return text_ == nullptr ? "" : text_->c_str(); }
 size_t AscendString::GetLength() const { return text_ == nullptr ? 0 : text_->size(); }
-bool AscendString::operator<(const AscendString& other) const { return std::string_view(GetString()) < other.GetString(); }
 bool AscendString::operator==(const AscendString& other) const { return std::string_view(GetString()) == other.GetString(); }
+bool AscendString::operator!=(const AscendString& other) const { return !(*this == other); }
+bool AscendString::operator<(const AscendString& other) const { return std::string_view(GetString()) < other.GetString(); }
 
 }  // namespace ge
