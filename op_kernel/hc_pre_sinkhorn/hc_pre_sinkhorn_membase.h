@@ -6,93 +6,56 @@
 //   y         = sum over i of pre[i] * x[i], in float32, rounded once to nearest even
 #pragma once
 
-#include "hc_pre_sinkhorn_common.h"
 #include "hc_pre_sinkhorn_planes.h"
+#include "hc_pre_sinkhorn_rows.h"
 
 namespace hc {
 
 template <typename T>
-class HcPreSinkhornMembase {
-public:
-    __aicore__ inline void Init(GM_ADDR mixes, GM_ADDR rsqrt, GM_ADDR scale, GM_ADDR base, GM_ADDR x, GM_ADDR y, GM_ADDR post,
-                                GM_ADDR comb, const HcPreSinkhornTilingData* tiling, AscendC::TPipe* pipe) {
-        tiling_ = *tiling;
-        n_ = tiling_.hcMult;
-        mix_ = (2 + n_) * n_;
+class HcPreSinkhornMembase : public HcPreSinkhornRows<HcPreSinkhornMembase<T>, T> {
+    using Rows = HcPreSinkhornRows<HcPreSinkhornMembase<T>, T>;
+    friend Rows;
+    using Rows::base_;
+    using Rows::comb_;
+    using Rows::combQue_;
+    using Rows::constantBuf_;
+    using Rows::mix_;
+    using Rows::mixQue_;
+    using Rows::mixes_;
+    using Rows::n_;
+    using Rows::planeBuf_;
+    using Rows::post_;
+    using Rows::postQue_;
+    using Rows::preBuf_;
+    using Rows::rsqrt_;
+    using Rows::scale_;
+    using Rows::share_;
+    using Rows::tiling_;
+    using Rows::xQue_;
+    using Rows::yQue_;
+
+    static constexpr bool kNarrow = sizeof(T) == 2;  // x needs a float32 copy
+
+    __aicore__ inline void InitWork(AscendC::TPipe* pipe) {
         mixPitch_ = AlignUp(mix_, kBlockFloats);
-        if (tiling_.tokens == 0) return;
-        share_.Init(tiling_, AscendC::GetBlockIdx());
-
-        const uint64_t row = share_.firstRow;
-        mixes_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(mixes) + row * mix_);
-        rsqrt_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(rsqrt) + row);
-        scale_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(scale));
-        base_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(base));
-        x_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(x) + row * n_ * tiling_.hidden + share_.firstColumn);
-        y_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(y) + row * tiling_.hidden + share_.firstColumn);
-        post_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(post) + row * n_);
-        comb_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(comb) + row * n_ * n_);
-
-        pipe->InitBuffer(mixQue_, 1, tiling_.mixBytes);
-        pipe->InitBuffer(xQue_, 2, tiling_.xBytes);
-        pipe->InitBuffer(yQue_, 2, tiling_.yBytes);
-        pipe->InitBuffer(postQue_, 1, tiling_.postBytes);
-        pipe->InitBuffer(combQue_, 1, tiling_.combBytes);
-        pipe->InitBuffer(preBuf_, tiling_.preBytes);
-        pipe->InitBuffer(constantBuf_, tiling_.constantBytes);
-        pipe->InitBuffer(planeBuf_, tiling_.planeBytes);
         pipe->InitBuffer(workBuf_, tiling_.workBytes);
         InitViews();
         LoadConstants(pipe);
     }
 
-    __aicore__ inline void Process() {
-        if (tiling_.tokens == 0) return;
-        CopyInMixes(0);
-        Tile tile, ahead;
-        tile.First(tiling_, share_);
-        ahead.First(tiling_, share_);
-        bool more = true;  // whether `ahead`, the next tile to load, exists
-        for (uint32_t i = 0; i < kAhead && more; ++i) {  // these arrive while the weights are computed
-            CopyInX(ahead);
-            more = ahead.Next(tiling_, share_);
-        }
-        for (uint32_t batch = 0; batch < share_.rows; batch += tiling_.batchRows) {
-            const uint32_t rows = Min(tiling_.batchRows, share_.rows - batch);
-            StartWeights(batch, rows);
-            if (batch + rows < share_.rows) CopyInMixes(batch + rows);
-            const uint32_t passes = PassesPerTile(rows);
-            sinkhorn_.Run(passes);
-            for (bool rest = true; rest && tile.row < batch + rows; rest = tile.Next(tiling_, share_)) {
-                ComputeY(tile, batch);
-                if (more) {
-                    CopyInX(ahead);
-                    more = ahead.Next(tiling_, share_);
-                }
-                CopyOutY(tile);
-                sinkhorn_.Run(passes);  // while the next tiles arrive
-            }
-            if (share_.writesWeights) FinishComb(batch, rows);
-        }
-    }
-
-private:
-    static constexpr uint32_t kAhead = 2;  // x tiles in flight: both buffers
-    static constexpr bool kNarrow = sizeof(T) == 2;  // x needs a float32 copy
-
     __aicore__ inline void InitViews() {
-        const AscendC::LocalTensor<float> constants = constantBuf_.Get<float>();
+        const AscendC::LocalTensor<float> constants = constantBuf_.template Get<float>();
         baseValues_ = constants;
         scaleValues_ = baseValues_[mixPitch_];
         baseBlocks_ = scaleValues_[kBlockFloats];
         scaleBlocks_ = baseBlocks_[mixPitch_ * kBlockFloats];
         one_ = scaleBlocks_[kBlockFloats * kBlockFloats];
-        pre_ = preBuf_.Get<float>();
+        pre_ = preBuf_.template Get<float>();
         work_ = workBuf_.Get<float>();
         const uint32_t slots = AlignUp(tiling_.batchRows, tiling_.chunkTokens);
         head_ = work_;
         blocks_ = work_[2 * n_ * slots];
-        matrix_ = planeBuf_.Get<float>();
+        matrix_ = planeBuf_.template Get<float>();
         sinkhorn_.Init(matrix_, matrix_[n_ * n_ * slots], n_);
     }
 
@@ -118,9 +81,9 @@ private:
 
     // Spreads the passes over comb evenly before, between and after the batch's x tiles: alone, a chain of small dependent
     // instructions leaves the vector unit, and with it MTE2, waiting.
-    __aicore__ inline uint32_t PassesPerTile(uint32_t rows) const {
+    __aicore__ inline void AdvanceWeights(uint32_t rows) {
         const uint32_t tiles = CeilDiv(rows, tiling_.rowFactor) * CeilDiv(share_.columns, tiling_.dFactor);
-        return CeilDiv(sinkhorn_.Passes(), tiles + 1);
+        sinkhorn_.Run(CeilDiv(sinkhorn_.Passes(), tiles + 1));
     }
 
     // pre and post of a batch, and the logits of comb.
@@ -192,7 +155,7 @@ private:
         FenceVector();
     }
 
-    __aicore__ inline void FinishComb(uint32_t batch, uint32_t rows) {
+    __aicore__ inline void FinishWeights(uint32_t batch, uint32_t rows) {
         sinkhorn_.Run(sinkhorn_.Passes());
         FenceVector();  // blocks_ was the float32 copy of an x tile until now
         AscendC::LocalTensor<float> comb = combQue_.template AllocTensor<float>();
@@ -216,13 +179,6 @@ private:
         } else {
             CopyRowsOut(global, local, rows, lanes, lanes);
         }
-    }
-
-    __aicore__ inline void CopyInX(const Tile& tile) {
-        AscendC::LocalTensor<T> x = xQue_.template AllocTensor<T>();
-        CopyRowsIn(x, x_[static_cast<uint64_t>(tile.row) * n_ * tiling_.hidden + tile.column], tile.rows * n_, tile.columns,
-                   tiling_.hidden);
-        xQue_.EnQue(x);
     }
 
     __aicore__ inline void ComputeY(const Tile& tile, uint32_t batch) {
@@ -254,21 +210,8 @@ private:
         yQue_.EnQue(y);
     }
 
-    __aicore__ inline void CopyOutY(const Tile& tile) {
-        AscendC::LocalTensor<T> y = yQue_.template DeQue<T>();
-        CopyRowsOut(y_[static_cast<uint64_t>(tile.row) * tiling_.hidden + tile.column], y, tile.rows, tile.columns, tiling_.hidden);
-        yQue_.FreeTensor(y);
-    }
-
-    HcPreSinkhornTilingData tiling_;
-    CoreShare share_;
-    uint32_t n_ = 0, mix_ = 0, mixPitch_ = 0;
-    AscendC::GlobalTensor<float> mixes_, rsqrt_, scale_, base_, post_, comb_;
-    AscendC::GlobalTensor<T> x_, y_;
-    AscendC::TQue<AscendC::TPosition::VECIN, 1> mixQue_;
-    AscendC::TQue<AscendC::TPosition::VECIN, kAhead> xQue_;
-    AscendC::TQue<AscendC::TPosition::VECOUT, 1> yQue_, postQue_, combQue_;
-    AscendC::TBuf<AscendC::TPosition::VECCALC> preBuf_, constantBuf_, planeBuf_, workBuf_;
+    uint32_t mixPitch_ = 0;
+    AscendC::TBuf<AscendC::TPosition::VECCALC> workBuf_;
     AscendC::LocalTensor<float> baseValues_, scaleValues_, baseBlocks_, scaleBlocks_, one_;
     AscendC::LocalTensor<float> pre_, work_, head_, matrix_, blocks_;
     SinkhornPlanes sinkhorn_;

@@ -6,76 +6,43 @@
 //   y         = sum over i of pre[i] * x[i], i ascending, fused multiply-add in float32, rounded once to nearest even
 #pragma once
 
-#include "hc_pre_sinkhorn_common.h"
+#include "hc_pre_sinkhorn_rows.h"
 #include "hc_pre_sinkhorn_weights_regbase.h"
 
 namespace hc {
 
 template <typename T>
-class HcPreSinkhornRegbase {
-public:
-    __aicore__ inline void Init(GM_ADDR mixes, GM_ADDR rsqrt, GM_ADDR scale, GM_ADDR base, GM_ADDR x, GM_ADDR y, GM_ADDR post,
-                                GM_ADDR comb, const HcPreSinkhornTilingData* tiling, AscendC::TPipe* pipe) {
-        tiling_ = *tiling;
-        n_ = tiling_.hcMult;
-        mix_ = (2 + n_) * n_;
+class HcPreSinkhornRegbase : public HcPreSinkhornRows<HcPreSinkhornRegbase<T>, T> {
+    using Rows = HcPreSinkhornRows<HcPreSinkhornRegbase<T>, T>;
+    friend Rows;
+    using Rows::base_;
+    using Rows::comb_;
+    using Rows::combQue_;
+    using Rows::constantBuf_;
+    using Rows::mix_;
+    using Rows::mixQue_;
+    using Rows::mixes_;
+    using Rows::n_;
+    using Rows::planeBuf_;
+    using Rows::post_;
+    using Rows::postQue_;
+    using Rows::preBuf_;
+    using Rows::rsqrt_;
+    using Rows::scale_;
+    using Rows::share_;
+    using Rows::tiling_;
+    using Rows::xQue_;
+    using Rows::yQue_;
+
+    static constexpr uint32_t kMaxRounds = 60000;  // loop counters of a vector function have 16 bits
+
+    __aicore__ inline void InitWork(AscendC::TPipe* pipe) {
         prePitch_ = AlignUp(tiling_.batchRows, 8);
-        if (tiling_.tokens == 0) return;
-        share_.Init(tiling_, AscendC::GetBlockIdx());
-
-        const uint64_t row = share_.firstRow;
-        mixes_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(mixes) + row * mix_);
-        rsqrt_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(rsqrt) + row);
-        scale_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(scale));
-        base_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(base));
-        x_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(x) + row * n_ * tiling_.hidden + share_.firstColumn);
-        y_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(y) + row * tiling_.hidden + share_.firstColumn);
-        post_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(post) + row * n_);
-        comb_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(comb) + row * n_ * n_);
-
-        pipe->InitBuffer(mixQue_, 1, tiling_.mixBytes);
-        pipe->InitBuffer(xQue_, 2, tiling_.xBytes);
-        pipe->InitBuffer(yQue_, 2, tiling_.yBytes);
-        pipe->InitBuffer(postQue_, 1, tiling_.postBytes);
-        pipe->InitBuffer(combQue_, 1, tiling_.combBytes);
-        pipe->InitBuffer(preBuf_, tiling_.preBytes);
-        pipe->InitBuffer(constantBuf_, tiling_.constantBytes);
-        if (tiling_.planeBytes != 0) pipe->InitBuffer(planeBuf_, tiling_.planeBytes);
         LoadConstants(pipe);
     }
 
-    __aicore__ inline void Process() {
-        if (tiling_.tokens == 0) return;
-        CopyInMixes(0);
-        Tile tile, ahead;
-        tile.First(tiling_, share_);
-        ahead.First(tiling_, share_);
-        bool more = true;  // whether `ahead`, the next tile to load, exists
-        for (uint32_t i = 0; i < kAhead && more; ++i) {  // these arrive while the weights are computed
-            CopyInX(ahead);
-            more = ahead.Next(tiling_, share_);
-        }
-        for (uint32_t batch = 0; batch < share_.rows; batch += tiling_.batchRows) {
-            const uint32_t rows = Min(tiling_.batchRows, share_.rows - batch);
-            ComputeWeights(batch, rows);
-            if (batch + rows < share_.rows) CopyInMixes(batch + rows);
-            for (bool rest = true; rest && tile.row < batch + rows; rest = tile.Next(tiling_, share_)) {
-                ComputeY(tile, batch);
-                if (more) {
-                    CopyInX(ahead);
-                    more = ahead.Next(tiling_, share_);
-                }
-                CopyOutY(tile);
-            }
-        }
-    }
-
-private:
-    static constexpr uint32_t kAhead = 2;  // x tiles in flight: both buffers
-    static constexpr uint32_t kMaxRounds = 60000;  // loop counters of a vector function have 16 bits
-
     __aicore__ inline void LoadConstants(AscendC::TPipe* pipe) {
-        const AscendC::LocalTensor<float> base = constantBuf_.Get<float>(), scale = base[AlignUp(mix_, 8)];
+        const AscendC::LocalTensor<float> base = constantBuf_.template Get<float>(), scale = base[AlignUp(mix_, 8)];
         CopyFlatIn(base, base_, mix_);
         CopyFlatIn(scale, scale_, 3);
         const auto loaded = pipe->FetchEventID(AscendC::HardEvent::MTE2_V);
@@ -96,14 +63,15 @@ private:
         mixQue_.EnQue(mixes);
     }
 
-    __aicore__ inline void ComputeWeights(uint32_t batch, uint32_t rows) {
+    // All of pre, post and comb_frag, before the x tiles.
+    __aicore__ inline void StartWeights(uint32_t batch, uint32_t rows) {
         AscendC::LocalTensor<float> mixes = mixQue_.template DeQue<float>();
         AscendC::LocalTensor<float> post = postQue_.template AllocTensor<float>();
         in_.mixes = Pointer(mixes);
         in_.rsqrt = in_.mixes + tiling_.rsqrtOffset / sizeof(float);
         for (uint32_t first = 0; first < rows; first += kLanes)
-            ComputeHeads(in_, Pointer(preBuf_.Get<float>()), Pointer(post), prePitch_, first, Min(kLanes, rows - first), n_,
-                         tiling_.hcEps);
+            ComputeHeads(in_, Pointer(preBuf_.template Get<float>()), Pointer(post), prePitch_, first, Min(kLanes, rows - first),
+                         n_, tiling_.hcEps);
         if (!share_.writesWeights) {
             postQue_.FreeTensor(post);
             mixQue_.FreeTensor(mixes);
@@ -124,6 +92,9 @@ private:
         CopyOutWeights(batch, rows);
     }
 
+    __aicore__ inline void AdvanceWeights(uint32_t) {}  // a vector function is too short to be worth spreading
+    __aicore__ inline void FinishWeights(uint32_t, uint32_t) {}
+
     __aicore__ inline void Comb4(__ubuf__ float* comb, uint32_t first, uint32_t tokens) {
         StartComb4(in_, comb, first, tokens, tiling_.hcEps);
         uint32_t rounds = Min(kMaxRounds, tiling_.sinkhornIters - 1);
@@ -135,7 +106,7 @@ private:
     }
 
     __aicore__ inline void CombOfAnySize(__ubuf__ float* comb, uint32_t first, uint32_t tokens) {
-        __ubuf__ float* planes = Pointer(planeBuf_.Get<float>());
+        __ubuf__ float* planes = Pointer(planeBuf_.template Get<float>());
         StartComb(in_, planes, first, tokens, n_, tiling_.hcEps);
         uint32_t rounds = Min(kMaxRounds, tiling_.sinkhornIters - 1);
         IterateComb<true>(planes, tokens, n_, static_cast<uint16_t>(rounds), tiling_.hcEps);
@@ -155,18 +126,11 @@ private:
         combQue_.FreeTensor(comb);
     }
 
-    __aicore__ inline void CopyInX(const Tile& tile) {
-        AscendC::LocalTensor<T> x = xQue_.template AllocTensor<T>();
-        CopyRowsIn(x, x_[static_cast<uint64_t>(tile.row) * n_ * tiling_.hidden + tile.column], tile.rows * n_, tile.columns,
-                   tiling_.hidden);
-        xQue_.EnQue(x);
-    }
-
     __aicore__ inline void ComputeY(const Tile& tile, uint32_t batch) {
         AscendC::LocalTensor<T> x = xQue_.template DeQue<T>();
         AscendC::LocalTensor<T> y = yQue_.template AllocTensor<T>();
-        WeightedSum(Pointer(y), Pointer(x), Pointer(preBuf_.Get<float>()) + (tile.row - batch), static_cast<uint16_t>(tile.rows),
-                    tile.columns, RowPitch<T>(tile.columns), static_cast<uint16_t>(n_), prePitch_);
+        WeightedSum(Pointer(y), Pointer(x), Pointer(preBuf_.template Get<float>()) + (tile.row - batch),
+                    static_cast<uint16_t>(tile.rows), tile.columns, RowPitch<T>(tile.columns), static_cast<uint16_t>(n_), prePitch_);
         xQue_.FreeTensor(x);
         yQue_.EnQue(y);
     }
@@ -195,22 +159,8 @@ private:
         }
     }
 
-    __aicore__ inline void CopyOutY(const Tile& tile) {
-        AscendC::LocalTensor<T> y = yQue_.template DeQue<T>();
-        CopyRowsOut(y_[static_cast<uint64_t>(tile.row) * tiling_.hidden + tile.column], y, tile.rows, tile.columns, tiling_.hidden);
-        yQue_.FreeTensor(y);
-    }
-
-    HcPreSinkhornTilingData tiling_;
-    CoreShare share_;
-    uint32_t n_ = 0, mix_ = 0, prePitch_ = 0;
+    uint32_t prePitch_ = 0;
     WeightBuffers in_{};
-    AscendC::GlobalTensor<float> mixes_, rsqrt_, scale_, base_, post_, comb_;
-    AscendC::GlobalTensor<T> x_, y_;
-    AscendC::TQue<AscendC::TPosition::VECIN, 1> mixQue_;
-    AscendC::TQue<AscendC::TPosition::VECIN, kAhead> xQue_;
-    AscendC::TQue<AscendC::TPosition::VECOUT, 1> yQue_, postQue_, combQue_;
-    AscendC::TBuf<AscendC::TPosition::VECCALC> preBuf_, constantBuf_, planeBuf_;
 };
 
 }  // namespace hc
