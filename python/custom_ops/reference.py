@@ -56,6 +56,12 @@ def hc_pre_sinkhorn(mixes, rsqrt, hc_scale, hc_base, x, hc_mult=4, hc_sinkhorn_i
     return (pre[..., None] * x).sum(-2), post, c
 
 
+def hc_post(x, residual, post, comb) -> np.ndarray:
+    """[..., n, d]: y[j] = post[j] * x + sum_i comb[i, j] * residual[i]; the sum is over the first index of comb."""
+    x, residual, post, comb = map(to_float64, (x, residual, post, comb))
+    return post[..., None] * x[..., None, :] + np.einsum("...ij,...id->...jd", comb, residual)
+
+
 def round_to(values, dtype: torch.dtype) -> np.ndarray:
     """float64 -> dtype to nearest even in one step (torch goes through float32, which rounds twice), held in float64."""
     values = np.asarray(values, np.float64)
