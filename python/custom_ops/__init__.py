@@ -7,38 +7,62 @@
     print(run)
 
 Importing loads one library and registers the operators, nothing else; it needs torch alone. The simulator is imported at first use.
+Where torch is loaded with torch_npu, the NPU's implementation of the operators is registered too.
 """
 
 import importlib
 import sys
 import types
 
-import torch
-
-from ._paths import LIBRARY_DIR as _LIBRARY_DIR
-from ._paths import library as _library
-
-torch.ops.load_library(str(_library("custom_ops_torch")))
-# The NPU path: built where torch_npu's headers were, needed where torch_npu is (importing torch imports it).
-if "torch_npu" in sys.modules and (_LIBRARY_DIR / "libcustom_ops_torch_npu.so").is_file():
-    torch.ops.load_library(str(_library("custom_ops_torch_npu")))
-
-from . import ops  # noqa: E402  (the schemas come from the library)
-from .functional import hc_pre_inv_rms, hc_pre_sinkhorn  # noqa: E402
+from . import _backend
 
 __version__ = "0.1.0"
-__all__ = ["hc_pre_inv_rms", "hc_pre_sinkhorn", "functional", "ops", "converter", "simulate", "sim", "KernelError", "BuildError"]
+__all__ = ["hc_pre_inv_rms", "hc_pre_sinkhorn", "functional", "ops", "converter", "simulate", "sim", "npu", "KernelError", "BuildError"]
 
 _LAZY = {  # name: (module, attribute of it or None for the module)
     "simulate": (".simulate", "simulate"),
     "sim": (".sim", None),
+    "npu": (".npu", None),
     "converter": (".converter", None),
     "KernelError": (".errors", "KernelError"),
     "BuildError": (".errors", "BuildError"),
 }
+_TORCH = ("hc_pre_inv_rms", "hc_pre_sinkhorn", "functional", "ops")  # there once the operators are registered
+
+
+def _register() -> None:
+    """Loads the operators. Raises ImportError with what to do where torch cannot be imported."""
+    if "torch" not in sys.modules and (missing := _backend.missing_library()):
+        raise ImportError(_backend.explanation(missing))
+    import torch
+
+    from . import _paths
+
+    torch.ops.load_library(str(_paths.library("custom_ops_torch")))
+    ops = importlib.import_module(".ops", __name__)  # its schemas come from the library
+    functional = importlib.import_module(".functional", __name__)
+    globals().update(ops=ops, functional=functional, hc_pre_inv_rms=functional.hc_pre_inv_rms,
+                     hc_pre_sinkhorn=functional.hc_pre_sinkhorn)
+    _with("torch_npu", _register_npu)
+    _with("torchair", lambda: importlib.import_module(".converter", __name__).register())
+
+
+def _register_npu() -> None:
+    importlib.import_module(".npu.library", __name__).load()
+
+
+def _with(name: str, action) -> None:
+    """Now if module `name` is imported, when it is if it will be."""
+    if name in sys.modules:
+        action()
+    elif importlib.util.find_spec(name) is not None:
+        _backend.after_import(name, action)
 
 
 def __getattr__(name: str):
+    if name in _TORCH:
+        _register()
+        return globals()[name]
     if name not in _LAZY:
         raise AttributeError(f"module 'custom_ops' has no attribute {name!r}")
     module, attribute = _LAZY[name]
@@ -62,10 +86,8 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_TORCH})
 
 
-if "torchair" in sys.modules:  # imported before us: its GE graph mode finds our converters without a further call
-    from . import converter
-
-    converter.register()
+if not _backend.torch_waits():
+    _register()

@@ -1,15 +1,16 @@
-"""Command line: `custom-ops sim ...`. Exit codes: 0 fine, 1 findings, 2 usage or build error."""
+"""Command line: `custom-ops sim ...`; `run` and `doctor` are in cli_npu.py. Exit codes: 0 fine, 1 findings, 2 usage or build error."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from pathlib import Path
 
 import click
 
-from . import __version__, cli_values
+from . import __version__, cli_npu
 
 _FINDINGS, _USAGE = 1, 2
 
@@ -24,7 +25,11 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__)
 def main():
-    """AscendC operators on a simulated NPU."""
+    """AscendC operators on an NPU, real or simulated."""
+
+
+main.add_command(cli_npu.run)
+main.add_command(cli_npu.doctor)
 
 
 @main.group(cls=_Group)
@@ -41,6 +46,7 @@ def sim():
     \b
     Exit codes: 0 fine, 1 the kernel broke a rule (the report says where), 2 usage or build error.
     """
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # CPU tensors only: whether torch_npu can be loaded does not matter
 
 
 @contextlib.contextmanager
@@ -135,6 +141,7 @@ def run(path, soc, op_type, inputs, attrs, trace, adversarial, no_checks, ignore
       custom-ops sim run . --op HcPreInvRms --input x=randn:16,4,4096:bfloat16 --attr epsilon=1e-6
       custom-ops sim run my_op --soc ascend950 --input x=x.npy --out y=y.npy --trace t.json
     """
+    from . import cli_values
     from . import sim as api
     from .sim import report, runtime
 
@@ -179,6 +186,7 @@ def launch(file, entry, soc, block_dim, arguments, outputs, tiling, tiling_key, 
       custom-ops sim launch add.cpp add --block-dim 8 --arg x=randn:4096 --arg y=empty:4096 --output y --tiling uint32_t:512
       custom-ops sim launch add.cpp add --soc ascend950 --arg x=x.npy --arg y=zeros:4096 --out y=y.npy
     """
+    from . import cli_values
     from . import sim as api
     from .sim import report, runtime
 
@@ -197,6 +205,8 @@ def launch(file, entry, soc, block_dim, arguments, outputs, tiling, tiling_key, 
 
 def _targets(out, trace) -> dict[str, str]:
     """Output name -> file. Their folders are made now: a run is not lost to a folder that cannot be written."""
+    from . import cli_values
+
     targets = dict(cli_values.pairs(out))
     for option, path in [*(("--out", path) for path in targets.values()), *([("--trace", trace)] if trace else [])]:
         try:
@@ -207,6 +217,8 @@ def _targets(out, trace) -> dict[str, str]:
 
 
 def _finish(recorded, results, targets, trace) -> None:
+    from . import cli_values
+
     click.echo(recorded.summary())
     for name, value in results.items():
         click.echo(f"{name} {cli_values.describe(value)}")

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-_KINDS = ("packages", "units", "sources")
+_KINDS = ("packages", "units", "sources", "npu", "toolkits")
 
 
 def root() -> Path:

@@ -58,11 +58,12 @@ def find(cxx: str | None = None) -> Compiler:
             refused.append(f"{candidate}: {kind} {major} is too old" if major else f"{candidate}: not a C++ compiler")
             continue
         version = defined.get("__VERSION__", "")
-        return Compiler(command, f"{kind} {version} {_cpu()}")
+        return Compiler(command, f"{kind} {version} {host_cpu()}")
     raise BuildError(f"no usable C++ compiler ({'; '.join(refused)}): {_INSTALL}")
 
 
-def _cpu() -> str:
+def host_cpu() -> str:
+    """What -march=native stands for."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
