@@ -1,14 +1,23 @@
 #include "sim/host/current_soc.h"
 
-namespace sim::host {
+#include <atomic>
 
-static thread_local const SocSpec* current = nullptr;
+namespace sim::host {
+namespace {
+
+thread_local const SocSpec* ofThread = nullptr;
+std::atomic<const SocSpec*> ofProcess{nullptr};
+
+}  // namespace
 
 const SocSpec& CurrentSoc() {
-    if (current == nullptr) current = FindSoc("ascend910b");
-    return *current;
+    if (ofThread != nullptr) return *ofThread;
+    const SocSpec* soc = ofProcess.load();
+    return soc != nullptr ? *soc : *FindSoc("ascend910b");
 }
 
-void SetCurrentSoc(const SocSpec& soc) { current = &soc; }
+void SetCurrentSoc(const SocSpec& soc) { ofThread = &soc; }
+
+void SetDefaultSoc(const SocSpec& soc) { ofProcess = &soc; }
 
 }  // namespace sim::host

@@ -7,5 +7,7 @@ namespace sim::host {
 
 const SocSpec& CurrentSoc();
 void SetCurrentSoc(const SocSpec& soc);
+// Of the threads that did not set one.
+void SetDefaultSoc(const SocSpec& soc);
 
 }  // namespace sim::host

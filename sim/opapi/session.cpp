@@ -14,16 +14,6 @@ namespace {
 
 constexpr size_t kKeptReports = 1024;  // of a thread that never takes them
 
-std::string WithTiling(const FinishedLaunch& launch) {
-    std::string hex;
-    for (const uint8_t byte : launch.tilingData) hex += host::Format("%02x", byte);
-    std::string json = launch.report.ToJson();
-    json.pop_back();  // the closing brace: more fields follow
-    return json + host::Format(",\"tilingKey\":%llu,\"workspaceBytes\":%llu,\"tilingData\":\"",
-                               static_cast<unsigned long long>(launch.tilingKey),
-                               static_cast<unsigned long long>(launch.workspaceBytes)) + hex + "\"}";
-}
-
 std::string FindingsText(const LaunchReport& report) {
     std::string text = report.Describe(report.findings.front());
     if (report.findings.size() > 1) text += host::Format("\nand %zu more", report.findings.size() - 1);
@@ -35,6 +25,16 @@ std::string FindingsText(const LaunchReport& report) {
 Session& ThisSession() {
     thread_local Session session;
     return session;
+}
+
+std::string ReportJson(const FinishedLaunch& launch) {
+    std::string hex;
+    for (const uint8_t byte : launch.tilingData) hex += host::Format("%02x", byte);
+    std::string json = launch.report.ToJson();
+    json.pop_back();  // the closing brace: more fields follow
+    return json + host::Format(",\"tilingKey\":%llu,\"workspaceBytes\":%llu,\"tilingData\":\"",
+                               static_cast<unsigned long long>(launch.tilingKey),
+                               static_cast<unsigned long long>(launch.workspaceBytes)) + hex + "\"}";
 }
 
 char* Hand(const std::string& text) {
@@ -100,7 +100,7 @@ int SimSetOptions(const SimOptions* options) {
 char* SimTakeReports() {
     return sim::opapi::Guard<char*>(nullptr, [] {
         std::string text = "[";
-        for (const auto& launch : ThisSession().reports) text += (text.size() > 1 ? ",\n" : "") + sim::opapi::WithTiling(launch);
+        for (const auto& launch : ThisSession().reports) text += (text.size() > 1 ? ",\n" : "") + sim::opapi::ReportJson(launch);
         ThisSession().reports.clear();
         return sim::opapi::Hand(text + "]");
     });

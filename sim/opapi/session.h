@@ -27,6 +27,9 @@ struct Session {
 };
 Session& ThisSession();
 
+// The report's JSON object with "tilingKey", "tilingData" and "workspaceBytes".
+std::string ReportJson(const FinishedLaunch& launch);
+
 // Launches, on the SoC of this thread unless the request names one, and keeps the report. HostError when there are findings
 // and the session raises.
 void RunAndReport(LaunchRequest request, const std::vector<uint8_t>& tilingData, uint64_t workspaceBytes);

@@ -24,6 +24,12 @@ void* HostAddress(const void* device) {
     return reinterpret_cast<void*>(inArena ? address + static_cast<uintptr_t>(runtime.toHost) : address);
 }
 
+std::string ExtentError(const void* address, size_t bytes) {
+    return runtime.extentError != nullptr ? runtime.extentError(address, bytes) : std::string();
+}
+
+bool HasDeviceRuntime() { return runtime.submit != nullptr; }
+
 void SetDeviceRuntime(const DeviceRuntime& given) { runtime = given; }
 
 }  // namespace sim

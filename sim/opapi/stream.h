@@ -32,12 +32,18 @@ void SetThreadError(std::string text);
 // reaches the bytes through the second mapping. Addresses outside the arena come back unchanged.
 void* HostAddress(const void* device);
 
+// Why the device cannot reach [address, address + bytes): freed, beyond its allocation, host memory. Empty when it can, and
+// without a runtime.
+std::string ExtentError(const void* address, size_t bytes);
+bool HasDeviceRuntime();
+
 // Set once by the runtime.
 struct DeviceRuntime {
     int32_t (*submit)(void* stream, StreamWork work) = nullptr;
     uintptr_t arenaBegin = 0;
     size_t arenaBytes = 0;
     ptrdiff_t toHost = 0;  // host address - device address
+    std::string (*extentError)(const void* address, size_t bytes) = nullptr;
 };
 void SetDeviceRuntime(const DeviceRuntime& runtime);
 

@@ -1,0 +1,96 @@
+// What the runtime says about the chip and itself.
+#include <cstdio>
+#include <cstring>
+
+#include "acl/acl_base.h"
+#include "sim/acl/device.h"
+
+namespace sim::acl {
+namespace {
+
+enum Attribute : int { kInfNan = 0, kBfloat16 = 1, kJitCompile = 2 };
+// Both modelled architectures compute with infinities and NaN and have bfloat16. Operators come as binaries.
+constexpr int kAttributes[] = {kInfNan, kBfloat16};
+
+enum Capability : int { kAiCores = 0, kVectorCores = 1, kL2Bytes = 2 };
+
+// aclrtDevAttr
+int64_t DeviceAttribute(const Device& device, int attribute) {
+    const sim::SocSpec& soc = *TheSettings().soc;
+    switch (attribute) {
+        case 101: case 102: return soc.cubeCores;
+        case 201: return soc.vectorCores;
+        case 204: return static_cast<int64_t>(soc.ubBytes);
+        case 301: return static_cast<int64_t>(device.memory.Capacity());
+        case 302: return static_cast<int64_t>(soc.l2Bytes);
+        case 401: return 0;            // all devices are on this operating system
+        case 402: return device.id;
+        case 408: return 0;            // PCIe, as copies are timed
+        case 501: return 0;            // not a share of a chip
+        case 601: return soc.npuArch;
+        default: Refuse(kFeatureNotSupported, "device attribute %d is not modelled", attribute);
+    }
+}
+
+int saturationMode = 1;  // infinities and NaN
+
+}  // namespace
+}  // namespace sim::acl
+
+using namespace sim::acl;
+
+extern "C" {
+
+ACL_FUNC_VISIBILITY const char* aclrtGetSocName() { return TheSettings().soc->name; }
+
+ACL_FUNC_VISIBILITY int aclrtGetVersion(int32_t* major, int32_t* minor, int32_t* patch) {
+    return Call("aclrtGetVersion", [&] { NotNull(major, "major") = 1, NotNull(minor, "minor") = 17, NotNull(patch, "patch") = 0; });
+}
+
+ACL_FUNC_VISIBILITY int aclGetCannAttributeList(const int** list, size_t* count) {
+    return Call("aclGetCannAttributeList", [&] {
+        NotNull(list, "cannAttrList") = kAttributes;
+        NotNull(count, "num") = sizeof kAttributes / sizeof *kAttributes;
+    });
+}
+ACL_FUNC_VISIBILITY int aclGetCannAttribute(int attribute, int32_t* value) {
+    return Call("aclGetCannAttribute", [&] {
+        if (attribute < kInfNan || attribute > kJitCompile) Refuse(kBadParameter, "CANN attribute %d does not exist", attribute);
+        NotNull(value, "value") = attribute == kJitCompile ? 0 : 1;
+    });
+}
+ACL_FUNC_VISIBILITY int aclGetDeviceCapability(uint32_t id, int capability, int64_t* value) {
+    return Call("aclGetDeviceCapability", [&] {
+        GetDevice(id);
+        const sim::SocSpec& soc = *TheSettings().soc;
+        switch (capability) {
+            case kAiCores: NotNull(value, "value") = soc.cubeCores; return;
+            case kVectorCores: NotNull(value, "value") = soc.vectorCores; return;
+            case kL2Bytes: NotNull(value, "value") = static_cast<int64_t>(soc.l2Bytes); return;
+            default: Refuse(kBadParameter, "device capability %d does not exist", capability);
+        }
+    });
+}
+ACL_FUNC_VISIBILITY int aclrtGetDeviceInfo(uint32_t id, int attribute, int64_t* value) {
+    return Call("aclrtGetDeviceInfo", [&] { NotNull(value, "value") = DeviceAttribute(GetDevice(id), attribute); });
+}
+ACL_FUNC_VISIBILITY int aclrtDeviceGetUuid(int32_t id, char* uuid) {
+    return Call("aclrtDeviceGetUuid", [&] {
+        char text[17];
+        std::snprintf(text, sizeof text, "simulated-npu-%02d", GetDevice(id).id);
+        std::memcpy(&NotNull(uuid, "uuid"), text, 16);
+    });
+}
+
+// Chips of both modelled architectures compute with infinities; saturation is of the generation before.
+ACL_FUNC_VISIBILITY int aclrtSetDeviceSatMode(int mode) {
+    return Call("aclrtSetDeviceSatMode", [&] {
+        if (mode != 1) Refuse(kFeatureNotSupported, "overflow mode %d: saturation is not modelled, 1 (infinities and NaN) is", mode);
+        saturationMode = mode;
+    });
+}
+ACL_FUNC_VISIBILITY int aclrtGetDeviceSatMode(int* mode) {
+    return Call("aclrtGetDeviceSatMode", [&] { NotNull(mode, "mode") = saturationMode; });
+}
+
+}  // extern "C"

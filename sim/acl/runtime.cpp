@@ -1,0 +1,64 @@
+// Start and end of the runtime, and its side of the seam to the aclnn layer.
+#include <atomic>
+
+#include "acl/acl_base.h"
+#include "sim/acl/fault_report.h"
+#include "sim/acl/options.h"
+#include "sim/acl/stream.h"
+#include "sim/host/current_soc.h"
+#include "sim/opapi/session.h"
+
+namespace sim::acl {
+namespace {
+
+std::atomic<bool> initialised{false};
+
+int32_t SubmitWork(void* handle, StreamWork work) {
+    return Call("launch", [&] {
+        const auto stream = GetStream(handle);
+        Task task;
+        task.name = work.name;
+        task.run = [work = std::move(work), device = &stream->device](double* clock) {
+            WorkResult result = WithinLimit(work.run(), work.name);
+            *clock += result.microseconds;
+            if (result.status != 0) device->errorKind = kCoreError;
+            return result;
+        };
+        Submit(stream, std::move(task));
+    });
+}
+
+// From here on aclnn calls go to streams.
+__attribute__((constructor)) void Connect() {
+    const AddressSpace& space = TheAddressSpace();
+    DeviceRuntime runtime;
+    runtime.submit = SubmitWork;
+    runtime.arenaBegin = space.begin;
+    runtime.arenaBytes = space.bytes;
+    runtime.toHost = space.toHost;
+    runtime.extentError = DeviceMemoryError;
+    SetDeviceRuntime(runtime);
+    host::SetDefaultSoc(*TheSettings().soc);
+}
+
+}  // namespace
+}  // namespace sim::acl
+
+using namespace sim::acl;
+
+extern "C" {
+
+ACL_FUNC_VISIBILITY int aclInit(const char*) {
+    return Call("aclInit", [&] {
+        if (!TheSettings().error.empty()) Refuse(kBadParameter, "%s", TheSettings().error.c_str());
+        if (initialised.exchange(true)) Refuse(kRepeatedInit, "the process has called it already");
+        ReportFaultsOnDeviceMemory();
+    });
+}
+ACL_FUNC_VISIBILITY int aclFinalize() {
+    return Call("aclFinalize", [&] {
+        if (!initialised.exchange(false)) Refuse(kNotInitialised, "aclInit was not called");
+    });
+}
+
+}  // extern "C"
