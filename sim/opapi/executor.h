@@ -8,6 +8,7 @@
 #include "sim/core/launch.h"
 #include "sim/host/host_library.h"
 #include "sim/opapi/arguments.h"
+#include "sim/opapi/stream.h"
 
 struct aclOpExecutor {
     std::shared_ptr<const sim::host::HostLibrary> library;  // the arguments point to its parameters
@@ -20,4 +21,5 @@ struct aclOpExecutor {
     uint64_t tilingKey = 0, workspaceBytes = 0;
     std::vector<uint8_t> tilingData;
     bool repeatable = false;
+    sim::StreamWork builtin;     // an operator of sim/aclnn: all of its second phase, and of the above only `op`
 };

@@ -24,6 +24,8 @@ struct aclTensor {
     bool IsContiguous() const;
     // Elements of the storage that the view needs: one past the last it reaches; 0 when it is empty.
     int64_t Reach() const;
+    // From the first element of the view to the end of the last.
+    uint64_t ReachBytes() const { return Elements() == 0 ? 0 : static_cast<uint64_t>((Reach() - offset) * ElementBytes()); }
     void Gather(uint8_t* contiguous) const;        // view -> contiguous copy
     void Scatter(const uint8_t* contiguous) const; // contiguous copy -> view
 };
@@ -43,4 +45,7 @@ struct aclBoolArray {
 };
 struct aclTensorList {
     std::vector<const aclTensor*> tensors;
+};
+struct aclScalarList {
+    std::vector<const aclScalar*> scalars;
 };
