@@ -17,7 +17,7 @@ import types
 from . import _backend
 
 __version__ = "0.1.0"
-__all__ = ["hc_pre_inv_rms", "hc_pre_sinkhorn", "functional", "ops", "converter", "simulate", "sim", "npu", "KernelError", "BuildError"]
+__all__ = ["hc_post", "hc_pre_inv_rms", "hc_pre_sinkhorn", "functional", "ops", "converter", "simulate", "sim", "npu", "KernelError", "BuildError"]
 
 _LAZY = {  # name: (module, attribute of it or None for the module)
     "simulate": (".simulate", "simulate"),
@@ -27,7 +27,7 @@ _LAZY = {  # name: (module, attribute of it or None for the module)
     "KernelError": (".errors", "KernelError"),
     "BuildError": (".errors", "BuildError"),
 }
-_TORCH = ("hc_pre_inv_rms", "hc_pre_sinkhorn", "functional", "ops")  # there once the operators are registered
+_TORCH = ("hc_post", "hc_pre_inv_rms", "hc_pre_sinkhorn", "functional", "ops")  # there once the operators are registered
 
 
 def _register() -> None:
@@ -41,7 +41,7 @@ def _register() -> None:
     torch.ops.load_library(str(_paths.library("custom_ops_torch")))
     ops = importlib.import_module(".ops", __name__)  # its schemas come from the library
     functional = importlib.import_module(".functional", __name__)
-    globals().update(ops=ops, functional=functional, hc_pre_inv_rms=functional.hc_pre_inv_rms,
+    globals().update(ops=ops, functional=functional, hc_post=functional.hc_post, hc_pre_inv_rms=functional.hc_pre_inv_rms,
                      hc_pre_sinkhorn=functional.hc_pre_sinkhorn)
     _with("torch_npu", _register_npu)
     _with("torchair", lambda: importlib.import_module(".converter", __name__).register())

@@ -6,8 +6,31 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+_post = torch.ops.custom.npu_hc_post.default
 _inv_rms = torch.ops.custom.npu_hc_pre_inv_rms.default
 _sinkhorn = torch.ops.custom.npu_hc_pre_sinkhorn.default
+
+
+def hc_post(x: Tensor, residual: Tensor, post: Tensor, comb: Tensor) -> Tensor:
+    """The output of a block merged into the residual streams, which mix with each other (mHC).
+
+    y[t, j] = post[t, j] * x[t] + sum_i comb[t, i, j] * residual[t, i]
+
+    Args:
+        x:        [T, d] or [b, s, d]        bfloat16 | float16 | float32; d at least 1, T may be 0.
+        residual: [T, n, d] or [b, s, n, d]  dtype of x; n = hc_mult is 1 to 16.
+        post:     [T, n] or [b, s, n]        bfloat16 | float16 | float32, whatever x is; from hc_pre_sinkhorn.
+        comb:     [T, n, n] or [b, s, n, n]  dtype of post; row i is the source stream, column j the destination.
+        Tensors that are not contiguous are made so.
+    Returns: shape and dtype of residual; products and sums in float32, rounded once to nearest even. A new tensor: no input is
+        written, none is aliased.
+    Raises: RuntimeError naming the argument that does not fit, before anything runs.
+    Accuracy: the float64 oracle rounded to the dtype of x, or its neighbour at a rounding tie; float32 1e-5 of the summands. The CPU
+        result does not depend on the number of threads nor on the other tokens of the call.
+    Gradient: of all four tensors, computed in float32; a second derivative works too.
+    Source: residual update of DeepSeek mHC (arXiv 2512.24880); docs/ops/hc_post.md.
+    """
+    return _post(x, residual, post, comb)
 
 
 def hc_pre_inv_rms(x: Tensor, *, epsilon: float = 1e-20) -> Tensor:

@@ -84,6 +84,11 @@ def test_signatures_are_the_schemas(torchair):
             assert parameter.default == expected
 
 
+def test_post(torchair):
+    assert convert(torchair, torch.ops.custom.npu_hc_post.default, "x0", "r", "p", "c") == ["y"]
+    assert torchair.nodes == [("HcPost", {"x": "x0", "residual": "r", "post": "p", "comb": "c"}, {}, ["y"])]
+
+
 def test_inv_rms(torchair):
     outputs = convert(torchair, torch.ops.custom.npu_hc_pre_inv_rms.default, "x0", epsilon=1e-6)
     assert outputs == ["y"]
@@ -101,6 +106,7 @@ def test_sinkhorn(torchair, given, attributes):
 
 
 def test_op_types_are_those_of_the_op_package(torchair):
+    convert(torchair, torch.ops.custom.npu_hc_post.default, "x", "r", "p", "c")
     convert(torchair, torch.ops.custom.npu_hc_pre_inv_rms.default, "x0")
     convert(torchair, torch.ops.custom.npu_hc_pre_sinkhorn.default, "m", "r", "s", "b", "x")
     assert [node[0] for node in torchair.nodes] == [module.OP_TYPE for module in custom_ops.ops.BY_NAME.values()]

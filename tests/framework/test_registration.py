@@ -9,6 +9,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 import custom_ops
 
 SCHEMAS = {
+    "npu_hc_post": "custom::npu_hc_post(Tensor x, Tensor residual, Tensor post, Tensor comb) -> Tensor",
     "npu_hc_pre_inv_rms": "custom::npu_hc_pre_inv_rms(Tensor x, *, float epsilon=9.9999999999999995e-21) -> Tensor",
     "npu_hc_pre_sinkhorn": "custom::npu_hc_pre_sinkhorn(Tensor mixes, Tensor rsqrt, Tensor hc_scale, Tensor hc_base, Tensor x, int hc_mult=4, "
                            "int hc_sinkhorn_iters=20, float hc_eps=1.0000000000000001e-05) -> (Tensor y, Tensor post, Tensor comb_frag)",

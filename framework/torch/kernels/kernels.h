@@ -36,10 +36,24 @@ struct SinkhornArgs {
     bool bypassCache;    // y is larger than the caches: store it past them
 };
 
+struct PostArgs {
+    const void* x;         // [T, d]
+    const void* residual;  // [T, n, d]
+    const void* post;      // [T, n]
+    const void* comb;      // [T, n, n]
+    void* y;               // [T, n, d]
+    Element element;       // of x, residual and y
+    Element weightElement; // of post and comb
+    int32_t streams;       // n = hc_mult
+    int64_t hidden;        // d
+    bool bypassCache;      // y is larger than the caches: store it past them
+};
+
 struct Kernels {
     const char* name;
     void (*invRms)(const InvRmsArgs& args, int64_t firstToken, int64_t lastToken);
     void (*sinkhorn)(const SinkhornArgs& args, int64_t firstToken, int64_t lastToken);
+    void (*post)(const PostArgs& args, int64_t firstToken, int64_t lastToken);
 };
 
 // The table for this host: the widest instruction set it has, or the one named by CUSTOM_OPS_CPU

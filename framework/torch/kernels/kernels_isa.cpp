@@ -1,4 +1,5 @@
 // Compiled once per instruction set, with KERNEL_ISA naming it (CMakeLists.txt).
+#include "hc_post_kernel.h"
 #include "hc_pre_inv_rms_kernel.h"
 #include "hc_pre_sinkhorn_kernel.h"
 
@@ -8,6 +9,6 @@
 namespace custom_ops::native::KERNEL_ISA {
 
 extern const Kernels kKernels;
-const Kernels kKernels = {KERNEL_NAME(KERNEL_ISA), InvRms, Sinkhorn};
+const Kernels kKernels = {KERNEL_NAME(KERNEL_ISA), InvRms, Sinkhorn, Post};
 
 }  // namespace custom_ops::native::KERNEL_ISA

@@ -3,12 +3,23 @@
 
 #include <torch/csrc/stable/library.h>
 
+#include "../hc_post.h"
 #include "../hc_pre_inv_rms.h"
 #include "../hc_pre_sinkhorn.h"
 #include "aclnn_op.h"
 
 namespace custom_ops::npu {
 namespace {
+
+Tensor HcPost(const Tensor& x, const Tensor& residual, const Tensor& post, const Tensor& comb) {
+    const HcPostShape shape = CheckHcPost({x, residual, post, comb});
+    const OnDeviceOf device(x);
+    Tensor y = NewEmpty(residual, shape.y, residual.scalar_type());
+    if (shape.tokens == 0) return y;
+    static const AclnnOp op("HcPost");
+    op(x, residual, post, comb, Out{y});
+    return y;
+}
 
 Tensor HcPreInvRms(const Tensor& x, double epsilon) {
     const HcPreInvRmsShape shape = CheckHcPreInvRms(x, epsilon);
@@ -37,6 +48,7 @@ std::tuple<Tensor, Tensor, Tensor> HcPreSinkhorn(const Tensor& mixes, const Tens
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(custom, PrivateUse1, m) {
+    m.impl("npu_hc_post", TORCH_BOX(&HcPost));
     m.impl("npu_hc_pre_inv_rms", TORCH_BOX(&HcPreInvRms));
     m.impl("npu_hc_pre_sinkhorn", TORCH_BOX(&HcPreSinkhorn));
 }
