@@ -1,4 +1,4 @@
-// Memory of large results. malloc returns blocks above 32 MiB to the system, and the system clears every page again at its first write: for
+// Memory of large results. malloc returns blocks of 32 MiB and more to the system, and the system clears every page again at its first write: for
 // hc_pre_sinkhorn at T = 8192, d = 4096 that takes two thirds of the time of the operator. Here such blocks are on huge pages and
 // kept for the next result of that size; the system may take a kept block's pages back at any time (MADV_FREE).
 #pragma once

@@ -44,7 +44,7 @@ inline Tensor NewEmpty(const Tensor& like, const Shape& shape, ScalarType dtype)
     const int32_t dtypeCode = torch::stable::detail::to<int32_t>(torch::stable::detail::from(dtype));
     AtenTensorHandle handle;
     const int64_t bytes = Product(shape) * static_cast<int64_t>(aoti_torch_dtype_element_size(dtypeCode));
-    if (bytes > kLargeResultBytes && deviceType == aoti_torch_device_type_cpu() &&
+    if (bytes >= kLargeResultBytes && deviceType == aoti_torch_device_type_cpu() &&
         (handle = NewLargeResult(shape, strides, dtypeCode, bytes)))
         return Tensor(handle);
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(shape.rank, shape.sizes, strides, dtypeCode, deviceType,

@@ -9,13 +9,32 @@ static inline float ToFloat(float value) { return value; }
 static inline float ToFloat(Bfloat16 value) { return BitCast<float>(static_cast<uint32_t>(value.bits) << 16); }
 static inline float ToFloat(Float16 value) { return FromFloat16(Bits16{value.bits})[0]; }
 
+// A NaN whose lower half is zero, as those of bfloat16 are. Arithmetic on such and on numbers gives no others, and they stay NaN
+// when rounded like a number: the sums of bfloat16 streams need no test for NaN, which would cost as much as the rounding.
+static inline float ShortNan(float value) {
+    return value == value ? value : BitCast<float>((BitCast<uint32_t>(value) & 0xffff0000u) | 0x00400000u);
+}
+
+// Round to nearest even, the bfloat16 in the upper half of every lane.
+static inline Uint RoundNumber(Float value) {
+    const Uint bits = BitCast<Uint>(value);
+    return bits + 0x7fffu + ((bits >> 16) & 1u);
+}
+
+template <bool kPastCache, typename T>
+static inline void StoreSum(T* to, Pair pair) { StorePair<kPastCache>(to, pair); }
+template <bool kPastCache>
+static inline void StoreSum(Bfloat16* to, Pair pair) {
+    StoreVector<kPastCache>(to, (RoundNumber(pair.a) >> 16) | (RoundNumber(pair.b) & 0xffff0000u));
+}
+
 // post[n], then comb[n, n] of one token.
 template <typename W>
 static void LoadWeights(const PostArgs& args, int64_t token, float* weights) {
     const int64_t n = args.streams;
     const W *post = static_cast<const W*>(args.post) + token * n, *comb = static_cast<const W*>(args.comb) + token * n * n;
-    for (int64_t k = 0; k < n; ++k) weights[k] = ToFloat(post[k]);
-    for (int64_t k = 0; k < n * n; ++k) weights[n + k] = ToFloat(comb[k]);
+    for (int64_t k = 0; k < n; ++k) weights[k] = ShortNan(ToFloat(post[k]));
+    for (int64_t k = 0; k < n * n; ++k) weights[n + k] = ShortNan(ToFloat(comb[k]));
 }
 
 // One token; float32 with ascending i, rounded once.
@@ -56,7 +75,7 @@ struct StreamMix {
                     Prefetch(row + column, row == x ? rowBytes : streams * rowBytes);
                     return LoadPair(row + column);
                 },
-                [&](T* row, Pair sum) { StorePair<kPastCache>(row + column, sum); });
+                [&](T* row, Pair sum) { StoreSum<kPastCache>(row + column, sum); });
         if (column == hidden) return;
         const int64_t rest = hidden - column;
         Columns([&](const T* row) { return LoadPart(row + column, rest); },
