@@ -11,13 +11,15 @@ Where torch is loaded with torch_npu, the NPU's implementation of the operators 
 """
 
 import importlib
+import importlib.util
 import sys
 import types
 
 from . import _backend
 
 __version__ = "0.1.0"
-__all__ = ["hc_post", "hc_pre_inv_rms", "hc_pre_sinkhorn", "functional", "ops", "converter", "simulate", "sim", "npu", "KernelError", "BuildError"]
+_OPERATORS = ("hc_post", "hc_pre_inv_rms", "hc_pre_sinkhorn")  # of .functional
+__all__ = [*_OPERATORS, "functional", "ops", "converter", "simulate", "sim", "npu", "KernelError", "BuildError"]
 
 _LAZY = {  # name: (module, attribute of it or None for the module)
     "simulate": (".simulate", "simulate"),
@@ -27,7 +29,7 @@ _LAZY = {  # name: (module, attribute of it or None for the module)
     "KernelError": (".errors", "KernelError"),
     "BuildError": (".errors", "BuildError"),
 }
-_TORCH = ("hc_post", "hc_pre_inv_rms", "hc_pre_sinkhorn", "functional", "ops")  # there once the operators are registered
+_TORCH = (*_OPERATORS, "functional", "ops")  # there once the operators are registered
 
 
 def _register() -> None:
@@ -41,22 +43,26 @@ def _register() -> None:
     torch.ops.load_library(str(_paths.library("custom_ops_torch")))
     ops = importlib.import_module(".ops", __name__)  # its schemas come from the library
     functional = importlib.import_module(".functional", __name__)
-    globals().update(ops=ops, functional=functional, hc_post=functional.hc_post, hc_pre_inv_rms=functional.hc_pre_inv_rms,
-                     hc_pre_sinkhorn=functional.hc_pre_sinkhorn)
-    _with("torch_npu", _register_npu)
-    _with("torchair", lambda: importlib.import_module(".converter", __name__).register())
+    globals().update(ops=ops, functional=functional, **{name: getattr(functional, name) for name in _OPERATORS})
+    if isinstance(sys.modules.get("torchair"), types.ModuleType):
+        _register_converters()
+    if "torch_npu" in sys.modules:
+        _with_torch_npu()
+    elif importlib.util.find_spec("torch_npu") is not None:
+        _backend.after_import("torch_npu", _with_torch_npu)
 
 
-def _register_npu() -> None:
+def _with_torch_npu() -> None:
     importlib.import_module(".npu.library", __name__).load()
+    torchair = "torch_npu.dynamo.torchair"  # `torchair` is a placeholder for it, which loads it when it is used
+    if torchair in sys.modules:
+        _register_converters()
+    else:
+        _backend.after_import(torchair, _register_converters)
 
 
-def _with(name: str, action) -> None:
-    """Now if module `name` is imported, when it is if it will be."""
-    if name in sys.modules:
-        action()
-    elif importlib.util.find_spec(name) is not None:
-        _backend.after_import(name, action)
+def _register_converters() -> None:
+    importlib.import_module(".converter", __name__).register()
 
 
 def __getattr__(name: str):

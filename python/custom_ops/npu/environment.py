@@ -32,12 +32,10 @@ class Settings:
     devices: int | None = None    # default 1
     memory: str | None = None     # of each device, "8GB"; default: the chip's
     checks: bool | None = None    # operand and ordering checks; default on
-    report: bool | None = None    # keep what launches report until it is taken; default off
-    trace: bool | None = None     # and their timelines; default off
+    trace: bool | None = None     # keep the timelines of launches; default off
 
     def variables(self) -> dict[str, str]:
-        values = {"SOC": self.soc, "DEVICES": self.devices, "MEMORY": self.memory, "CHECKS": self.checks,
-                  "REPORT": self.report, "TRACE": self.trace}
+        values = {"SOC": self.soc, "DEVICES": self.devices, "MEMORY": self.memory, "CHECKS": self.checks, "TRACE": self.trace}
         return {f"CUSTOM_OPS_NPU_{name}": str(int(value) if isinstance(value, bool) else value)
                 for name, value in values.items() if value is not None}
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ..sim import tables
 from . import environment
 
-_INTERVAL = 0.5  # seconds between two looks: a long run's reports are summed up on the way
+_INTERVAL = 0.2  # seconds between two looks: the runtime keeps some thousand reports
 _SHOWN = 5       # findings printed in full
 
 

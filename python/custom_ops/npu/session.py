@@ -37,7 +37,7 @@ def settings(options) -> Settings:
         raise ValueError(f"devices must be 1 to 64, got {options.devices}")
     memory = None if options.memory is None else str(environment.memory_bytes(options.memory))
     return Settings(options.soc, options.devices, memory, False if options.no_checks else None,
-                    True if options.report or options.trace else None, True if options.trace else None)
+                    True if options.trace else None)
 
 
 def simulate(wanted: Settings) -> None:
