@@ -5,16 +5,19 @@ cd "$(dirname "$0")"
 
 usage() {
   cat <<'TXT'
-usage: ./build.sh COMMAND [--soc NAME] [--ops A,B] [-- ARGS]
+usage: ./build.sh COMMAND [--soc NAME] [--ops A,B] [--no-npu] [-- ARGS]
 
-  demo    set up .venv, build, and run hc_pre_sinkhorn on every backend against the oracle
-  test    set up .venv, build, and run the tests              ARGS go to pytest, e.g. -- -k sinkhorn
-  build   build the op package into build/opp/vendors/custom_ops
-  bench   measured and modelled speed, side by side, as ratios
-  clean   remove .venv, build/ and dist/
+  demo      set up .venv, build, and run hc_pre_sinkhorn on every backend against the oracle
+  demo-npu  ... and run examples/npu/*.py, unmodified torch_npu code, on the NPU or the simulated one
+  test      set up .venv, build, and run the tests, then those in tests/npu with torch_npu
+            ARGS go to pytest, e.g. -- -k sinkhorn, or files: -- tests/npu/test_capture.py
+  build     build the op package into build/opp/vendors/custom_ops
+  bench     measured and modelled speed, side by side, as ratios
+  clean     remove .venv, build/ and dist/
 
   --soc   ascend910b (default), ascend910_93 or ascend950, or several joined by commas    (build)
   --ops   operator folders to build, e.g. hc_pre_sinkhorn; default: all                   (build)
+  --no-npu  leave out the tests that need torch_npu                   (test)
 
 The toolkit is the one ASCEND_HOME_PATH names; unset, it is this project's simulator, which needs a C++17 compiler only.
 Environment: PYTHON (python3), CXX (the compiler of simulated kernels), CUSTOM_OPS_CACHE_DIR (where built kernels are kept).
@@ -27,6 +30,7 @@ trap 'printf "\nbuild.sh: failed while: %s\n" "$current_step" >&2' ERR
 
 soc=ascend910b
 ops=
+npu=yes
 command=${1:-}
 [ $# -gt 0 ] && shift
 args=()
@@ -37,6 +41,7 @@ while [ $# -gt 0 ]; do
            shift 2 ;;
     --soc=*) soc=${1#*=}; shift ;;
     --ops=*) ops=${1#*=}; shift ;;
+    --no-npu) npu=; shift ;;
     --) shift; args=("$@"); break ;;
     -h|--help) usage; exit 0 ;;
     *) printf 'build.sh: unknown option %s\n\n' "$1" >&2; usage >&2; exit 2 ;;
@@ -67,6 +72,50 @@ setup() {  # setup [extras]: .venv with torch, the build tools and this project 
   step "building and installing custom_ops${extras:+ with its $extras extra} (some minutes on two cores)"
   $python -m pip install --quiet --no-build-isolation ".${extras:+[$extras]}"
   echo "$digest" > "$stamp"
+}
+
+# torch-npu goes into a folder beside .venv's own packages, and only NPU commands see it: where it is installed without CANN,
+# a plain `import torch` fails.
+npu_site=$venv/npu-site
+setup_npu() {
+  local packages="torch-npu==2.13.0 protobuf pyyaml decorator attrs psutil"
+  if [ "$(cat $npu_site/.installed 2>/dev/null)" = "$packages" ]; then return; fi
+  step "installing torch-npu into $npu_site"
+  rm -rf $npu_site
+  # shellcheck disable=SC2086  # one word per package
+  $python -m pip install --quiet --no-deps --target $npu_site $packages
+  echo "$packages" > $npu_site/.installed
+}
+
+with_npu() { PYTHONPATH="$PWD/$npu_site${PYTHONPATH:+:$PYTHONPATH}" "$@"; }
+
+# Runs both suites, or, when ARGS name files in tests/, those that hold them.
+run_tests() {
+  local arg ordinary=() special=() options=()
+  for arg in "${args[@]}"; do
+    case ${arg#./} in
+      tests/npu*) special+=("$arg") ;;
+      tests/*) ordinary+=("$arg") ;;
+      *) options+=("$arg") ;;
+    esac
+  done
+  if [ ${#special[@]} -eq 0 ] || [ ${#ordinary[@]} -gt 0 ]; then
+    step "running the tests"
+    suite $python -m pytest -n 2 "${options[@]}" "${ordinary[@]}"
+  fi
+  if [ -n "$npu" ] && { [ ${#ordinary[@]} -eq 0 ] || [ ${#special[@]} -gt 0 ]; }; then
+    setup_npu
+    [ ${#special[@]} -gt 0 ] || special=(tests/npu)
+    step "running the tests with torch_npu"
+    suite with_npu $python -m pytest -p custom_ops.npu -n 2 "${options[@]}" "${special[@]}"
+  fi
+}
+
+suite() {  # "no tests selected" (5) is no failure when ARGS select those of the other suite
+  local status=0
+  "$@" || status=$?
+  if [ $status -eq 5 ] && [ ${#options[@]} -gt 0 ]; then return; fi
+  return $status
 }
 
 toolkit() {
@@ -104,8 +153,14 @@ case $command in
   test)
     echo "toolkit: $(toolkit)"
     setup test
-    step "running the tests"
-    $python -m pytest -n 2 "${args[@]}" ;;
+    run_tests ;;
+  demo-npu)
+    setup
+    setup_npu
+    for example in examples/npu/*.py; do
+      step "running $example (the first time its kernels are compiled)"
+      with_npu $venv/bin/custom-ops run --soc "$soc" --report "$example" "${args[@]}"
+    done ;;
   build) build ;;
   bench)
     setup
