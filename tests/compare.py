@@ -79,3 +79,16 @@ def assert_sinkhorn_matches(got, inputs, n, iters, eps, where=""):
     assert_matches("npu_hc_pre_sinkhorn.post", got[1], post, where=where)
     assert_matches("npu_hc_pre_sinkhorn.comb_frag", got[2], comb, where=where)
     assert_matches("npu_hc_pre_sinkhorn.y", got[0], y, magnitude=magnitude, where=where)
+
+
+def assert_post_matches(got, inputs, where=""):
+    """The result of npu_hc_post for these inputs. Each of the n + 1 products and n sums rounds once to float32, and the 950 flushes what
+    is below float32's smallest normal number."""
+    arrays = {name: to_numpy(tensor) for name, tensor in inputs.items()}
+    with np.errstate(all="ignore"):
+        want = reference.hc_post(**arrays)
+        magnitude = reference.hc_post(**{name: np.abs(array) for name, array in arrays.items()})
+    roundoff = 2 * (inputs["residual"].shape[-2] + 1) * F32
+    narrow = got.dtype != torch.float32
+    tolerance = Tolerance(0 if narrow else roundoff, 1e-36, tie=roundoff if narrow else 0)
+    assert_matches("npu_hc_post.y", got, want, tolerance, magnitude=magnitude, where=where)

@@ -1,5 +1,8 @@
 """Inputs of the hyper-connection operators: the data laws that show the published kernels' defects (facts on mHC, sections 5 and 10)."""
 
+import ctypes
+import mmap
+
 import torch
 
 SIMULATED = ("ascend910b", "ascend910_93", "ascend950")
@@ -53,6 +56,36 @@ def sinkhorn_inputs(law: str, rng: torch.Generator, tokens: tuple, n: int, d: in
         mixes, base = torch.randn(*tokens, mix, generator=rng), torch.randn(mix, generator=rng)
     x = x_of(law, rng, tokens, n, d, dtype)
     return {"mixes": mixes, "rsqrt": rsqrt[..., None] if rsqrt_keepdim else rsqrt, "hc_scale": scale, "hc_base": base, "x": x}
+
+
+def post_inputs(law: str, rng: torch.Generator, tokens: tuple, n: int, d: int, dtype: torch.dtype,
+                weights: torch.dtype = torch.float32) -> dict[str, torch.Tensor]:
+    # Far from doubly stochastic, so that a transposed comb shows.
+    post, comb = uniform(rng, *tokens, n, low=0, high=2), uniform(rng, *tokens, n, n, low=-1, high=1)
+    if law == "ten":  # the published test
+        x, residual, post, comb = (uniform(rng, *tokens, *shape, low=-10, high=10) for shape in ((d,), (n, d), (n,), (n, n)))
+    elif law == "streams":  # residual[t, i, :] = i + 1, x = -1: shows a stream, or a part of one, with another one's weight
+        x, residual = torch.full((*tokens, d), -1.0), torch.arange(1.0, n + 1).reshape(n, 1).expand(*tokens, n, d)
+    elif law == "cancel":  # equal streams, and comb's columns sum to 0
+        x, residual = torch.zeros(*tokens, d), uniform(rng, *tokens, 1, d, low=-100, high=100).expand(*tokens, n, d)
+        comb = comb - comb.mean(-2, keepdim=True)
+    else:
+        both = x_of(law, rng, tokens, n + 1, d, torch.float32)
+        x, residual = both[..., 0, :], both[..., 1:, :]
+    inputs = {"x": x.to(dtype), "residual": residual.to(dtype), "post": post.to(weights), "comb": comb.to(weights)}
+    return {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in inputs.items()}
+
+
+def before_guard(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy that ends where an unreadable page begins."""
+    page = mmap.PAGESIZE
+    data = tensor.contiguous().view(torch.uint8).flatten()
+    pages = -(-data.numel() // page) + 1
+    memory = mmap.mmap(-1, pages * page)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address + (pages - 1) * page), page, 0) == 0
+    guarded = torch.frombuffer(memory, dtype=torch.uint8)[(pages - 1) * page - data.numel() : (pages - 1) * page]
+    return guarded.copy_(data).view(tensor.dtype).view(tensor.shape)
 
 
 def refusal(call) -> str:

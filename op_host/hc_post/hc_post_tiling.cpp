@@ -73,7 +73,7 @@ bool SplitIntoTiles(HcPostTilingData& p, const HcPostShape& s, const ChipSpec& c
 
     const bool manyRows = p.rowsPerFormer >= kManyRows && rowBytes <= 2 * kFullDmaBytes;
     if (rowBytes <= wanted || manyRows) {
-        uint64_t rows = Min(Max(wanted / rowBytes, 1), Min(p.batchRows, kMaxDmaBlocks / p.hcMult));
+        uint64_t rows = Min(CeilDiv(wanted, rowBytes), Min(p.batchRows, kMaxDmaBlocks / p.hcMult));
         while (rows > 1 && !SetTile(p, s, chip, rows, p.columnsPerCore)) --rows;
         rows = CeilDiv(p.batchRows, CeilDiv(p.batchRows, rows));  // evened out
         p.dLoop = 1;

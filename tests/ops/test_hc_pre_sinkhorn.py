@@ -1,7 +1,5 @@
 """npu_hc_pre_sinkhorn against the float64 oracle: native and on every simulated chip, the same cases and the same asserts."""
 
-import ctypes
-import mmap
 import sys
 from dataclasses import dataclass
 
@@ -10,7 +8,7 @@ import torch
 from compare import assert_sinkhorn_matches
 from hypothesis import given
 from hypothesis import strategies as st
-from inputs import DTYPES, sinkhorn_inputs, x_of
+from inputs import DTYPES, before_guard, sinkhorn_inputs, x_of
 
 import custom_ops
 
@@ -264,16 +262,6 @@ def test_inputs_feed_each_other(backend, rng):
 @pytest.mark.parametrize("d", [16, 40, 1000, 1296])
 def test_native_reads_nothing_past_the_inputs(d, rng):
     """Every input ends where an unreadable page begins (S1: x was read past its end)."""
-    def before_guard(tensor):
-        page = mmap.PAGESIZE
-        data = tensor.contiguous().view(torch.uint8).flatten()
-        pages = -(-data.numel() // page) + 1
-        memory = mmap.mmap(-1, pages * page)
-        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address + (pages - 1) * page), page, 0) == 0
-        guarded = torch.frombuffer(memory, dtype=torch.uint8)[(pages - 1) * page - data.numel() : (pages - 1) * page]
-        return guarded.copy_(data).view(tensor.dtype).view(tensor.shape)
-
     inputs = sinkhorn_inputs("rows", rng, (19,), 4, d, torch.bfloat16)
     guarded = {name: before_guard(tensor) for name, tensor in inputs.items()}
     assert_sinkhorn_matches(custom_ops.hc_pre_sinkhorn(**guarded), inputs, 4, 20, 1e-5)

@@ -35,7 +35,7 @@ def test_sinkhorn_plan_is_at_least_as_good(case):
     assert plan.usedCores >= used
     assert plan.rowsPerFormer <= rows
     assert plan.dLoop <= d_loop
-    ours = len(list(plans.sinkhorn_tiles(plan, plan.rowsPerFormer, plan.columnsPerCore)))
+    ours = len(list(plans.tiles(plan, plan.rowsPerFormer, plan.columnsPerCore)))
     assert ours <= published.numbers(row_loops)[i] * d_loop
     # The same tile takes no more UB than theirs beyond the weights of the larger batch.
     if plan.rowFactor == published.numbers(row_factor)[i] and plan.columnsPerCore == d:

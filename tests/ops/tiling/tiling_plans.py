@@ -24,6 +24,13 @@ CHIPS = {"A48": Chip(48, 196608, False), "A40": Chip(40, 196608, False), "D64": 
 _U32, _U64, _F32 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_float
 
 
+class PostPlan(ctypes.Structure):
+    _fields_ = [(name, _U32) for name in (
+        "tokens", "hcMult", "hidden", "usedCores", "coresPerToken", "columnsPerCore", "formerCores", "rowsPerFormer", "rowsPerTail",
+        "batchRows", "rowFactor", "dFactor", "dLoop", "weightBytes", "combOffset", "valueBytes", "inBytes", "residualOffset",
+        "outBytes", "sumBytes", "wideBytes", "ubBytes")]
+
+
 class InvRmsPlan(ctypes.Structure):
     _fields_ = [("rowElements", _U64), ("tokens", _U32), ("epsilon", _F32), ("inverseCount", _F32)] + [
         (name, _U32) for name in (
@@ -51,7 +58,8 @@ def _library() -> ctypes.CDLL:
         subprocess.run([os.environ.get("CXX", "c++"), "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
                         f"-I{ROOT}", *map(str, sources), "-o", str(path)], check=True)
         library = ctypes.CDLL(str(path))
-    library.InvRmsPlanBytes.restype = library.SinkhornPlanBytes.restype = _U64
+    library.PostPlanBytes.restype = library.InvRmsPlanBytes.restype = library.SinkhornPlanBytes.restype = _U64
+    assert library.PostPlanBytes() == ctypes.sizeof(PostPlan)
     assert library.InvRmsPlanBytes() == ctypes.sizeof(InvRmsPlan)
     assert library.SinkhornPlanBytes() == ctypes.sizeof(SinkhornPlan)
     return library
@@ -62,6 +70,11 @@ def _plan(function, plan, *arguments):
     if function(*arguments, ctypes.byref(plan), message, _U64(len(message))):
         raise Refused(message.value.decode())
     return plan
+
+
+def post(chip: Chip, tokens: int, hc_mult: int, hidden: int, element_bytes: int = 2, weight_bytes: int = 4) -> PostPlan:
+    return _plan(_library().PlanPost, PostPlan(), _U64(tokens), ctypes.c_int64(hc_mult), _U64(hidden), _U32(element_bytes),
+                 _U32(weight_bytes), _U32(chip.cores), _U64(chip.ub_bytes), ctypes.c_int(chip.regbase))
 
 
 def inv_rms(chip: Chip, tokens: int, row_elements: int, element_bytes: int, epsilon: float = 1e-6) -> InvRmsPlan:
@@ -81,8 +94,8 @@ def rows_of_core(plan, group: int) -> int:
     return plan.rowsPerFormer if group < plan.formerCores else plan.rowsPerTail
 
 
-def sinkhorn_tiles(plan: SinkhornPlan, rows: int, columns: int):
-    """(row, rows, column, columns) of the x tiles of a core, in the order of op_kernel/hc_pre_sinkhorn/hc_pre_sinkhorn_common.h."""
+def tiles(plan: SinkhornPlan | PostPlan, rows: int, columns: int):
+    """(row, rows, column, columns) of the tiles of a core, in the order of op_kernel/common/tiles.h."""
     row = 0
     while row < rows:
         batch_end = min(rows, (row // plan.batchRows + 1) * plan.batchRows)

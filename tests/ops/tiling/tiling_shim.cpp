@@ -1,6 +1,7 @@
 // C entry points for the pure tiling functions: 0 and a plan, or 1 and the sentence that says why not.
 #include <cstring>
 
+#include "op_host/hc_post/hc_post_tiling.h"
 #include "op_host/hc_pre_inv_rms/hc_pre_inv_rms_tiling.h"
 #include "op_host/hc_pre_sinkhorn/hc_pre_sinkhorn_tiling.h"
 
@@ -20,8 +21,15 @@ int Answer(const custom_ops::Result<Plan>& result, Plan* plan, char* message, ui
 
 extern "C" {
 
+uint64_t PostPlanBytes() { return sizeof(HcPostTilingData); }
 uint64_t InvRmsPlanBytes() { return sizeof(HcPreInvRmsTilingData); }
 uint64_t SinkhornPlanBytes() { return sizeof(HcPreSinkhornTilingData); }
+
+int PlanPost(uint64_t tokens, int64_t hcMult, uint64_t hidden, uint32_t elementBytes, uint32_t weightBytes, uint32_t cores,
+             uint64_t ubBytes, int regbase, HcPostTilingData* plan, char* message, uint64_t capacity) {
+    return Answer(custom_ops::TileHcPost({tokens, hcMult, hidden, elementBytes, weightBytes}, {"chip", cores, ubBytes, regbase != 0}),
+                  plan, message, capacity);
+}
 
 int PlanInvRms(uint64_t tokens, uint64_t rowElements, uint32_t elementBytes, float epsilon, uint32_t cores, uint64_t ubBytes,
                int regbase, HcPreInvRmsTilingData* plan, char* message, uint64_t capacity) {
