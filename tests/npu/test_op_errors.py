@@ -1,0 +1,159 @@
+"""What goes wrong on the device or before it is said where it shows, and the process goes on."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import faulty_packages
+import pytest
+import torch
+from faulty_packages import FAILING_TOKENS, FAULTY_TOKENS, REFUSED_TOKENS
+
+SOC = os.environ.get("CUSTOM_OPS_NPU_SOC") or "ascend910b"
+#: How torch_npu hands launches to the device: from the caller, from its queue's thread, from there with waiting after each.
+MODES = {"direct": {"TASK_QUEUE_ENABLE": "0"}, "queue": {"TASK_QUEUE_ENABLE": "1"}, "queue2": {"TASK_QUEUE_ENABLE": "2"},
+         "blocking": {"ASCEND_LAUNCH_BLOCKING": "1"}}
+
+PRELUDE = """
+import torch, torch_npu, custom_ops
+def x_of(tokens): return torch.arange(1., 1 + tokens * 64).view(tokens, 4, 16).bfloat16()
+def right(tokens):
+    x = x_of(tokens)
+    torch.testing.assert_close(custom_ops.hc_pre_inv_rms(x.npu()).cpu(), custom_ops.hc_pre_inv_rms(x))
+    torch.testing.assert_close((x.npu().float() + 1).cpu(), x.float() + 1)
+def raised(call, error=RuntimeError):
+    try: call()
+    except error as exception: return str(exception)
+    raise AssertionError("nothing was raised")
+"""
+
+
+@pytest.fixture(scope="session")
+def faulty_kernel(tmp_path_factory) -> Path:
+    return faulty_packages.faulty_kernel(tmp_path_factory.mktemp("faulty"), SOC)
+
+
+@pytest.fixture(scope="session")
+def failing_phases(tmp_path_factory, faulty_kernel) -> Path:
+    return faulty_packages.failing_phases(tmp_path_factory.mktemp("failing"), faulty_kernel)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_kernel_error(mode, faulty_kernel, run_script, simulated):
+    """The exception has the simulator's report, at the latest where the host waits for the device; the next calls work."""
+    out = run_script(PRELUDE + f"""
+right(4)
+def faulty():
+    y = custom_ops.hc_pre_inv_rms(x_of({FAULTY_TOKENS}).npu())
+    torch.npu.synchronize()
+for _ in range(2):
+    print(raised(faulty))
+    right(4)
+def faulty_copy(): custom_ops.hc_pre_inv_rms(x_of({FAULTY_TOKENS}).npu()).cpu()
+print(raised(faulty_copy))
+right(4)
+side = torch.npu.Stream()
+def on_a_stream():
+    with torch.npu.stream(side):
+        custom_ops.hc_pre_inv_rms(x_of({FAULTY_TOKENS}).npu())
+    side.synchronize()
+print(raised(on_a_stream))
+with torch.npu.stream(side):
+    right(4)
+right(4)
+""", ASCEND_CUSTOM_OPP_PATH=str(faulty_kernel), **MODES[mode])
+    assert out.count("HcPreInvRms") >= 4 and "hc_pre_inv_rms_rows.h" in out and "outside" in out, out
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_first_phase_refuses(mode, failing_phases, run_script, simulated):
+    out = run_script(PRELUDE + f"""
+print(raised(lambda: custom_ops.hc_pre_inv_rms(x_of({REFUSED_TOKENS}).npu())))
+right(4)
+""", ASCEND_CUSTOM_OPP_PATH=str(failing_phases), **MODES[mode])
+    assert "aclnnHcPreInvRmsGetWorkspaceSize failed with 561002" in out
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_second_phase_fails(mode, failing_phases, run_script, simulated):
+    """Raised by this call or, when it fails in the queue, by the next; its result is NaN, and torch_npu's queue goes on."""
+    out = run_script(PRELUDE + f"""
+right(4)
+def failing():
+    y = custom_ops.hc_pre_inv_rms(x_of({FAILING_TOKENS}).npu())
+    torch.npu.synchronize()
+    assert y.isnan().all()
+    custom_ops.hc_pre_inv_rms(x_of(4).npu())
+for _ in range(2):
+    print(raised(failing))
+    right(4)
+""", ASCEND_CUSTOM_OPP_PATH=str(failing_phases), **MODES[mode])
+    assert "aclnnHcPreInvRms failed with 507899" in out
+
+
+def test_package_is_missing(run_script, simulated):
+    out = run_script("""
+        import os
+        import torch, torch_npu, custom_ops
+        own = os.environ["ASCEND_CUSTOM_OPP_PATH"]
+        os.environ["ASCEND_CUSTOM_OPP_PATH"] = "/nowhere"
+        x = torch.zeros(2, 4, 16).npu()
+        try:
+            custom_ops.hc_pre_inv_rms(x)
+        except RuntimeError as error:
+            print(error)
+        os.environ["ASCEND_CUSTOM_OPP_PATH"] = own  # looked for again
+        custom_ops.hc_pre_inv_rms(x)
+    """)
+    assert "aclnnHcPreInvRmsGetWorkspaceSize is in no op package. ASCEND_CUSTOM_OPP_PATH is '/nowhere'" in out
+    assert "/nowhere/op_api/lib/libcust_opapi.so: cannot open shared object file" in out
+
+
+def test_package_without_the_operator(tmp_path, run_script, simulated):
+    """An older package before ours in the path: ours is found behind it."""
+    library = tmp_path / "older" / "op_api" / "lib" / "libcust_opapi.so"
+    library.parent.mkdir(parents=True)
+    (tmp_path / "empty.c").write_text("")
+    subprocess.run(["g++", "-shared", "-fPIC", tmp_path / "empty.c", "-o", library], check=True)
+    own = os.environ["ASCEND_CUSTOM_OPP_PATH"]
+    run_script(PRELUDE + "right(4)", ASCEND_CUSTOM_OPP_PATH=f"{tmp_path / 'older'}:{own}")
+
+
+def test_vendor_packages_of_the_toolkit(tmp_path, run_script, simulated):
+    """Packages installed into CANN are found through its config.ini."""
+    vendors = tmp_path / "opp" / "vendors"
+    vendors.mkdir(parents=True)
+    (vendors / "config.ini").write_text("load_priority=absent,ours\n")
+    (vendors / "ours").symlink_to(os.environ["ASCEND_CUSTOM_OPP_PATH"].split(":")[-1])
+    run_script(f"""
+import os
+os.environ["ASCEND_CUSTOM_OPP_PATH"], os.environ["ASCEND_OPP_PATH"] = "", {str(vendors.parent)!r}
+{PRELUDE}
+right(4)
+""")
+
+
+def test_out_of_memory(run_script, simulated):
+    """The front end's allocation fails as torch_npu's own do, and what fits still runs."""
+    run_script(PRELUDE + """
+def big(): return custom_ops.hc_pre_sinkhorn(mixes, rsqrt, scale, base, x)
+x = torch.zeros(6000, 4, 4096, dtype=torch.bfloat16).npu()   # 188 MiB, y takes another 47
+mixes, rsqrt, scale, base = torch.zeros(6000, 24).npu(), torch.ones(6000, 1).npu(), torch.ones(3).npu(), torch.zeros(24).npu()
+for _ in range(2):
+    print(raised(big, torch.npu.OutOfMemoryError))
+    right(4)
+    torch.npu.synchronize()
+y, _, _ = custom_ops.hc_pre_sinkhorn(mixes[:100], rsqrt[:100], scale, base, x[:100])
+assert y.shape == (100, 4096) and not y.isnan().any()
+""", CUSTOM_OPS_NPU_MEMORY="220MB")
+
+
+def test_refusal_launches_nothing(simulated):
+    import custom_ops
+
+    torch.npu.synchronize()
+    before = torch.npu.memory_allocated()
+    for x in (torch.zeros(4, 16), torch.zeros(2, 17, 16)):
+        with pytest.raises(RuntimeError, match="npu_hc_pre_inv_rms: "):
+            custom_ops.hc_pre_inv_rms(x.npu())
+    assert torch.npu.memory_allocated() == before
