@@ -29,10 +29,21 @@ void Explain(const void* address) {
     (void)written;
 }
 
+uintptr_t StackPointer(const ucontext_t& context) {
+#if defined(__x86_64__)
+    return static_cast<uintptr_t>(context.uc_mcontext.gregs[REG_RSP]);
+#elif defined(__aarch64__)
+    return context.uc_mcontext.sp;
+#else
+    (void)context;
+    return 0;
+#endif
+}
+
 // A handler that was installed over this one (Python's faulthandler) has put it back and raises the signal again: it comes from
 // a signal stack and without the address. When that handler returns, the instruction faults once more and comes here with it.
 bool IsRaisedByHandler(const siginfo_t& info, const ucontext_t& context) {
-    return info.si_code <= 0 && (context.uc_stack.ss_flags & SS_ONSTACK) != 0;
+    return info.si_code <= 0 && StackPointer(context) - reinterpret_cast<uintptr_t>(context.uc_stack.ss_sp) < context.uc_stack.ss_size;
 }
 
 void OnFault(int signal, siginfo_t* info, void* context) {

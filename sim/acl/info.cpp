@@ -1,6 +1,7 @@
 // What the runtime says about the chip and itself.
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "acl/acl_base.h"
 #include "sim/acl/device.h"
@@ -32,6 +33,14 @@ int64_t DeviceAttribute(const Device& device, int attribute) {
     }
 }
 
+// The release whose interface the runtime has; torch_npu asks to know which functions it may use.
+constexpr const char* kCannVersion[] = {"9", "1", "0"};
+std::string CannVersion() { return std::string(kCannVersion[0]) + "." + kCannVersion[1] + "." + kCannVersion[2]; }
+
+struct PackageVersion {  // aclCANNPackageVersion
+    char version[128], major[64], minor[64], release[64], patch[64], reserved[128];
+};
+
 int saturationMode = 1;  // infinities and NaN
 
 }  // namespace
@@ -45,6 +54,24 @@ ACL_FUNC_VISIBILITY const char* aclrtGetSocName() { return TheSettings().soc->na
 
 ACL_FUNC_VISIBILITY int aclrtGetVersion(int32_t* major, int32_t* minor, int32_t* patch) {
     return Call("aclrtGetVersion", [&] { NotNull(major, "major") = 1, NotNull(minor, "minor") = 17, NotNull(patch, "patch") = 0; });
+}
+
+ACL_FUNC_VISIBILITY int aclsysGetCANNVersion(int package, PackageVersion* version) {
+    return Call("aclsysGetCANNVersion", [&] {
+        if (package < 0 || package > 7) Refuse(kBadParameter, "package %d does not exist, packages are 0 to 7", package);
+        NotNull(version, "version") = {};
+        std::strcpy(version->version, CannVersion().c_str());
+        std::strcpy(version->major, kCannVersion[0]);
+        std::strcpy(version->minor, kCannVersion[1]);
+        std::strcpy(version->release, kCannVersion[2]);
+    });
+}
+// 128 bytes, as in the structure above.
+ACL_FUNC_VISIBILITY int aclsysGetVersionStr(const char* package, char* version) {
+    return Call("aclsysGetVersionStr", [&] {
+        NotNull(package, "pkgName");
+        std::strcpy(&NotNull(version, "versionStr"), CannVersion().c_str());
+    });
 }
 
 ACL_FUNC_VISIBILITY int aclGetCannAttributeList(const int** list, size_t* count) {

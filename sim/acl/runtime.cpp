@@ -2,6 +2,8 @@
 #include <atomic>
 
 #include "acl/acl_base.h"
+#include "sim/acl/capture.h"
+#include "sim/acl/core_limits.h"
 #include "sim/acl/fault_report.h"
 #include "sim/acl/options.h"
 #include "sim/acl/stream.h"
@@ -28,6 +30,21 @@ int32_t SubmitWork(void* handle, StreamWork work) {
     });
 }
 
+int32_t WaitForDevice() {
+    return Call("tiling by value", [] {
+        RefuseUnsafeCall("reading a value of device memory for tiling");
+        const Device& device = CurrentDevice();
+        for (const auto& stream : TheStreams().All())
+            if (&stream->device == &device) stream->Drain(-1);
+    });
+}
+
+void CoresOfThread(uint32_t* cube, uint32_t* vector) {
+    const CoreLimits limits = LimitsOfThread();
+    *cube = limits.cube;
+    *vector = limits.vector;
+}
+
 // From here on aclnn calls go to streams.
 __attribute__((constructor)) void Connect() {
     const AddressSpace& space = TheAddressSpace();
@@ -37,6 +54,8 @@ __attribute__((constructor)) void Connect() {
     runtime.arenaBytes = space.bytes;
     runtime.toHost = space.toHost;
     runtime.extentError = DeviceMemoryError;
+    runtime.waitForDevice = WaitForDevice;
+    runtime.coreLimits = CoresOfThread;
     SetDeviceRuntime(runtime);
     host::SetDefaultSoc(*TheSettings().soc);
 }

@@ -22,6 +22,7 @@ std::string ShapeText(const gert::Shape& shape);  // "[128, 4, 7168]"
 inline constexpr int32_t kNullPointer = 161001;      // ACLNN_ERR_PARAM_NULLPTR
 inline constexpr int32_t kInvalidParameter = 161002; // ACLNN_ERR_PARAM_INVALID
 inline constexpr int32_t kRuntimeError = 361001;     // ACLNN_ERR_RUNTIME_ERROR
+inline constexpr int32_t kTimedOut = 361002;
 inline constexpr int32_t kInnerError = 561000;       // ACLNN_ERR_INNER
 inline constexpr int32_t kInferShapeFailed = 561002; // ACLNN_ERR_INNER_INFERSHAPE_ERROR
 inline constexpr int32_t kTilingFailed = 561003;     // ACLNN_ERR_INNER_TILING_ERROR

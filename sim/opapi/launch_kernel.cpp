@@ -45,6 +45,7 @@ int SimLaunchKernel(const char* library, const char* op, uint32_t blockDim, uint
             const uint8_t* bytes = static_cast<const uint8_t*>(argument.data);
             if (argument.kind == kTiling && bytes != nullptr) tiling.assign(bytes, bytes + argument.bytes);
         }
-        sim::opapi::RunAndReport(std::move(request), tiling, workspaceBytes);
+        const sim::WorkResult result = sim::opapi::RunAndReport(std::move(request), tiling, workspaceBytes);
+        if (result.status != 0) throw sim::host::HostError(result.status, result.message);
     });
 }

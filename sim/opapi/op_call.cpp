@@ -8,6 +8,8 @@
 #include "sim/host/current_soc.h"
 #include "sim/host/log.h"
 #include "sim/host/text.h"
+#include "sim/opapi/session.h"
+#include "sim/opapi/stream.h"
 
 namespace sim::opapi {
 
@@ -60,7 +62,7 @@ std::string Refusal(const host::Op& op, const std::string& step, const std::vect
 }  // namespace
 
 OpOfPackage::OpOfPackage(const char* package, const char* opType)
-    : root(PackageRoot(package)), soc(&host::CurrentSoc()) {
+    : root(PackageRoot(package)), soc(&WithCoreLimits(host::CurrentSoc())) {
     library = host::LoadHostLibrary(root + kHostLibrary);
     op = &library->Find(opType == nullptr ? "" : opType);
     config = op->Config(soc->family);
@@ -104,12 +106,29 @@ void Append(const Argument& argument, std::vector<gert::Tensor>& tensors, std::v
 
 }  // namespace
 
+namespace {
+
+// The tensor with its values where host functions can read them.
+aclTensor ReadableNow(const Argument& argument, size_t instance) {
+    aclTensor tensor = argument.tensors[instance];
+    if (!IsDeviceAddress(tensor.data)) return tensor;
+    const std::string error = ExtentError(tensor.First(), tensor.ReachBytes());
+    if (!error.empty()) Refuse(kInvalidParameter, "%s: %s", argument.Name(instance).c_str(), error.c_str());
+    const void* values = nullptr;
+    const int32_t status = HostAddressNow(tensor.data, &values);
+    if (status != 0) throw HostError(status, ThisSession().error);
+    tensor.data = const_cast<void*>(values);
+    return tensor;
+}
+
+}  // namespace
+
 void OpCall::AddInputs() {
     for (const Argument& argument : inputs) {
         Append(argument, node.inputs, node.inputDescs, node.inputInstances);
         if (!argument.parameter->valueDepend) continue;
         for (size_t i = 0; i < argument.tensors.size(); ++i) {
-            const aclTensor& tensor = argument.tensors[i];
+            const aclTensor tensor = ReadableNow(argument, i);
             gert::Tensor& described = node.inputs[node.inputInstances.back().GetInstanceStart() + i];
             if (tensor.IsContiguous()) {
                 described.SetData(tensor.First());

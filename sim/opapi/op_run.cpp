@@ -6,7 +6,7 @@
 #include "sim/core/json.h"
 #include "sim/opapi/executor.h"
 #include "sim/opapi/kernel_library.h"
-#include "sim/opapi/launch_arguments.h"
+#include "sim/opapi/kernel_work.h"
 #include "sim/opapi/op_call.h"
 #include "sim/opapi/session.h"
 
@@ -61,38 +61,6 @@ std::unique_ptr<aclOpExecutor> Prepare(const OpOfPackage& target, std::vector<Ar
     return executor;
 }
 
-void Run(void* workspace, uint64_t workspaceBytes, aclOpExecutor& executor) {
-    if (!executor.launches) return;
-    const uint64_t needed = executor.workspaceBytes;
-    if (needed != 0 && (workspace == nullptr || workspaceBytes < needed))
-        Refuse(host::kInvalidParameter, "%s: the workspace has %llu bytes%s, GetWorkspaceSize asked for %llu",
-               executor.op.c_str(), static_cast<unsigned long long>(workspaceBytes),
-               workspace == nullptr ? " at a null pointer" : "", static_cast<unsigned long long>(needed));
-    LaunchRequest request;
-    request.op = executor.op;
-    request.soc = executor.soc;
-    request.invoke = executor.invoke;
-    request.blockDim = executor.blockDim;
-    request.scheduleMode = executor.scheduleMode;
-    request.tilingKey = executor.tilingKey;
-    LaunchArguments arguments(request);
-    for (const Argument& input : executor.inputs) arguments.AddInput(input);
-    for (const Argument& output : executor.outputs) arguments.AddOutput(output);
-    arguments.AddBuffer("workspace", needed == 0 ? nullptr : workspace, needed, GmRole::Workspace);
-    // GetUserWorkspace: behind the system's part, whether or not the op asked for more than that.
-    if (needed >= host::kSystemWorkspaceBytes)
-        request.userWorkspace = static_cast<uint8_t*>(workspace) + host::kSystemWorkspaceBytes;
-    std::vector<uint64_t> tiling((executor.tilingData.size() + 7) / 8 + 1);  // aligned for any field
-    std::copy(executor.tilingData.begin(), executor.tilingData.end(), reinterpret_cast<uint8_t*>(tiling.data()));
-    arguments.AddBuffer("tiling", tiling.data(), executor.tilingData.size(), GmRole::Tiling);
-
-    struct Finally {  // also when findings raise: what the kernel did write is in the outputs
-        ~Finally() { arguments.CopyBack(); }
-        const LaunchArguments& arguments;
-    } finally{arguments};
-    RunAndReport(std::move(request), executor.tilingData, needed);
-}
-
 }  // namespace
 }  // namespace sim::opapi
 
@@ -116,12 +84,21 @@ int SimOpPrepare(const char* package, const char* opType, const aclTensor* const
     });
 }
 
-int SimOpRun(void* workspace, uint64_t workspaceBytes, aclOpExecutor* executor, void*) {
-    return GuardStatus([&] {
+int SimOpRun(void* workspace, uint64_t workspaceBytes, aclOpExecutor* executor, void* stream) {
+    int32_t submitted = 0;
+    const int32_t status = GuardStatus([&] {
         if (executor == nullptr) Refuse(kNullPointer, "the executor is null: GetWorkspaceSize failed or was not called");
         const std::unique_ptr<aclOpExecutor> once(executor->repeatable ? nullptr : executor);
-        Run(workspace, workspaceBytes, *executor);
+        if (!executor->launches) return;
+        const auto work = std::make_shared<const KernelWork>(*executor, workspace, workspaceBytes);
+        if (sim::HasDeviceRuntime() && (stream != nullptr || work->OnDevice())) {
+            submitted = sim::Submit(stream, {"aclnn" + executor->op, [work] { return work->Run(true); }});
+            return;
+        }
+        const sim::WorkResult result = work->Run(false);
+        if (result.status != 0) throw sim::host::HostError(result.status, result.message);
     });
+    return status != 0 ? status : submitted;
 }
 
 char* SimInferShapes(const char* package, const char* opType, const aclTensor* const* inputs, int32_t inputCount,

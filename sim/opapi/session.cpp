@@ -43,7 +43,7 @@ char* Hand(const std::string& text) {
     return copy;
 }
 
-void RunAndReport(LaunchRequest request, const std::vector<uint8_t>& tilingData, uint64_t workspaceBytes) {
+WorkResult RunAndReport(LaunchRequest request, const std::vector<uint8_t>& tilingData, uint64_t workspaceBytes) {
     Session& session = ThisSession();
     if (request.soc == nullptr) request.soc = &host::CurrentSoc();
     request.options = session.launch;
@@ -53,10 +53,15 @@ void RunAndReport(LaunchRequest request, const std::vector<uint8_t>& tilingData,
         session.traceEvents += (session.traceEvents.empty() || events.empty() ? "" : ",\n") + events;
         report.slices.clear();  // hundreds of bytes per instruction
     }
-    const std::string failure = report.Ok() ? "" : FindingsText(report);
+    WorkResult result;
+    result.microseconds = report.modelledSeconds * 1e6;
+    if (session.raise && !report.Ok()) {
+        result.status = report.findings.front().rule == Rule::Timeout ? host::kTimedOut : host::kRuntimeError;
+        result.message = FindingsText(report);
+    }
     if (session.reports.size() == kKeptReports) session.reports.erase(session.reports.begin());
     session.reports.push_back({std::move(report), request.tilingKey, tilingData, workspaceBytes});
-    if (!failure.empty() && session.raise) throw host::HostError(host::kRuntimeError, failure);
+    return result;
 }
 
 }  // namespace sim::opapi

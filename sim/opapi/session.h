@@ -8,6 +8,7 @@
 
 #include "sim/core/launch.h"
 #include "sim/host/text.h"
+#include "sim/opapi/stream.h"
 
 namespace sim::opapi {
 
@@ -30,9 +31,9 @@ Session& ThisSession();
 // The report's JSON object with "tilingKey", "tilingData" and "workspaceBytes".
 std::string ReportJson(const FinishedLaunch& launch);
 
-// Launches, on the SoC of this thread unless the request names one, and keeps the report. HostError when there are findings
-// and the session raises.
-void RunAndReport(LaunchRequest request, const std::vector<uint8_t>& tilingData, uint64_t workspaceBytes);
+// Launches, on the SoC of this thread unless the request names one, and keeps the report. With findings, when the session raises,
+// the status is kRuntimeError, or kTimedOut for a kernel that did not end, and the message that of the findings.
+WorkResult RunAndReport(LaunchRequest request, const std::vector<uint8_t>& tilingData, uint64_t workspaceBytes);
 
 // Calls `body`; an exception becomes its status, or `failure` for functions that return something else, and the thread's error.
 template <typename Result, typename Body>

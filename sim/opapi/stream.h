@@ -36,6 +36,15 @@ void* HostAddress(const void* device);
 // without a runtime.
 std::string ExtentError(const void* address, size_t bytes);
 bool HasDeviceRuntime();
+bool IsDeviceAddress(const void* address);
+
+// For host code that needs values of device memory now (tiling by value): waits for the work of the device, then HostAddress. Fails
+// like a synchronisation while a capture runs. Memory of the host comes back unchanged.
+int32_t HostAddressNow(const void* device, const void** host);
+
+// The chip with no more cores than the runtime grants the calling thread. Lives as long as the process.
+struct SocSpec;
+const SocSpec& WithCoreLimits(const SocSpec& soc);
 
 // Set once by the runtime.
 struct DeviceRuntime {
@@ -44,6 +53,8 @@ struct DeviceRuntime {
     size_t arenaBytes = 0;
     ptrdiff_t toHost = 0;  // host address - device address
     std::string (*extentError)(const void* address, size_t bytes) = nullptr;
+    int32_t (*waitForDevice)() = nullptr;
+    void (*coreLimits)(uint32_t* cube, uint32_t* vector) = nullptr;  // of the calling thread
 };
 void SetDeviceRuntime(const DeviceRuntime& runtime);
 
