@@ -158,3 +158,97 @@ extern "C" __global__ __aicore__ void partial_overlap(GM_ADDR x, GM_ADDR y, bool
     Adds(in[repaired ? 64 : 8], in, 1.0f, kLanes);
     Store(y, in, 2 * kLanes);
 }
+
+// The bits of a comparison take the place of floats that it still reads.
+extern "C" __global__ __aicore__ void compare_over_its_source(GM_ADDR x, GM_ADDR y, bool repaired) {
+    TPipe pipe;
+    TBuf<> buf;
+    pipe.InitBuffer(buf, 2 * kBytes);
+    LocalTensor<float> in = buf.Get<float>();
+    Load(in, x, 2 * kLanes);
+    CompareScalar(in[repaired ? kLanes : 8].ReinterpretCast<uint8_t>(), in, 3.0f, CMPMODE::GT, kLanes);
+}
+
+extern "C" __global__ __aicore__ void select_over_its_mask(GM_ADDR x, GM_ADDR y, bool repaired) {
+    TPipe pipe;
+    TBuf<> buf;
+    pipe.InitBuffer(buf, 3 * kBytes);
+    LocalTensor<float> in = buf.Get<float>(), out = in[2 * kLanes];
+    Load(in, x, 3 * kLanes);
+    LocalTensor<uint8_t> bits = in[(repaired ? 1 : 2) * kLanes].ReinterpretCast<uint8_t>();
+    Select(out, bits, in, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, kLanes);
+}
+
+extern "C" __global__ __aicore__ void gather_over_its_source(GM_ADDR x, GM_ADDR y, bool repaired) {
+    TPipe pipe;
+    TBuf<> buf, offsetBuf;
+    pipe.InitBuffer(buf, 2 * kBytes);
+    pipe.InitBuffer(offsetBuf, kBytes);
+    LocalTensor<float> in = buf.Get<float>();
+    LocalTensor<int32_t> index = offsetBuf.Get<int32_t>();
+    Load(in, x, 2 * kLanes);
+    CreateVecIndex(index, 0, kLanes);
+    PipeBarrier<PIPE_V>();
+    Muls(index, index, 4, kLanes);
+    PipeBarrier<PIPE_V>();
+    Gather(in[repaired ? kLanes : kLanes / 2], in, index.ReinterpretCast<uint32_t>(), 0, kLanes);
+}
+
+extern "C" __global__ __aicore__ void gather_over_its_offsets(GM_ADDR x, GM_ADDR y, bool repaired) {
+    TPipe pipe;
+    TBuf<> buf, offsetBuf;
+    pipe.InitBuffer(buf, kBytes);
+    pipe.InitBuffer(offsetBuf, 2 * kBytes);
+    LocalTensor<float> in = buf.Get<float>();
+    LocalTensor<int32_t> index = offsetBuf.Get<int32_t>();
+    Load(in, x);
+    Duplicate(index, 4, kLanes);
+    PipeBarrier<PIPE_V>();
+    Gather(index[repaired ? 0 : 8].ReinterpretCast<float>(), in, index.ReinterpretCast<uint32_t>(), 0, kLanes);
+}
+
+extern "C" __global__ __aicore__ void gather_by_offsets_past_the_memory(GM_ADDR x, GM_ADDR y, bool repaired) {
+    TPipe pipe;
+    TBuf<> buf, offsetBuf;
+    pipe.InitBuffer(buf, 2 * kBytes);
+    pipe.InitBuffer(offsetBuf, kBytes);
+    LocalTensor<float> in = buf.Get<float>();
+    LocalTensor<int32_t> index = offsetBuf.Get<int32_t>();
+    Load(in, x);
+    Duplicate(index, 4, kLanes);
+    PipeBarrier<PIPE_V>();
+    Gather(in[kLanes], in, index[repaired ? 0 : 1 << 20].ReinterpretCast<uint32_t>(), 0, kLanes);
+}
+
+extern "C" __global__ __aicore__ void gather_by_unwritten_offsets(GM_ADDR x, GM_ADDR y, bool repaired) {
+    TPipe pipe;
+    TBuf<> buf, offsetBuf;
+    pipe.InitBuffer(buf, 2 * kBytes);
+    pipe.InitBuffer(offsetBuf, kBytes);
+    LocalTensor<float> in = buf.Get<float>();
+    LocalTensor<int32_t> index = offsetBuf.Get<int32_t>();
+    Load(in, x);
+    Duplicate(index, 4, repaired ? kLanes : kLanes / 2);
+    PipeBarrier<PIPE_V>();
+    Gather(in[kLanes], in, index.ReinterpretCast<uint32_t>(), 0, kLanes);
+}
+
+extern "C" __global__ __aicore__ void scalar_write_past_its_buffer(GM_ADDR x, GM_ADDR y, bool repaired) {
+    TPipe pipe;
+    TBuf<> small, neighbour;
+    pipe.InitBuffer(small, kBytes);
+    pipe.InitBuffer(neighbour, 16 * kBytes);
+    small.Get<float>().SetValue(repaired ? 0 : 1000, 1.0f);
+}
+
+extern "C" __global__ __aicore__ void tensor_without_memory(GM_ADDR x, GM_ADDR y, bool repaired) {
+    TPipe pipe;
+    TBuf<> buf;
+    pipe.InitBuffer(buf, kBytes);
+    LocalTensor<float> in, out = buf.Get<float>();
+    if (repaired) {
+        in = out;
+    }
+    Load(out, x);
+    Adds(out, in, 1.0f, kLanes);
+}

@@ -191,11 +191,13 @@ public:
             const uint64_t run = uint64_t(end - first) * size;
             if (first == 0 && int64_t(run) == repeatBytes) Add({start, run * count1});
             else Add({start + uint64_t(first) * size, run, 1, count1, 0, repeatBytes});
+    bool packed = false;    // one bit per lane, a repeat's bits side by side; stride.repeat is in bytes
             return;
         }
         const uint32_t perBlock = kBlockBytes / size;
         const auto part = [&](uint32_t from, uint32_t to) {  // within one block
             Add({start + uint64_t(LaneOffset(from, size, stride.block)), uint64_t(to - from) * size, 1, count1, 0,
+        if (packed) return (reach + 7) / 8;
                  repeatBytes});
         };
         if (first % perBlock != 0) {
@@ -204,6 +206,14 @@ public:
             first = stop;
         }
         if (first >= end) return;
+// A tensor of one bit per lane; the bits of a repeat lie `bytesPerRepeat` behind those of the one before (0: all use the same).
+inline TensorRef Packed(TensorRef bits, uint32_t bytesPerRepeat) {
+    bits.size = 1;
+    bits.stride = {1, int64_t(bytesPerRepeat)};
+    bits.packed = true;
+    return bits;
+}
+
         const uint32_t blocks = (end - first) / perBlock;
         Add({start + uint64_t(LaneOffset(first, size, stride.block)), kBlockBytes, stride.block == 0 && blocks ? 1 : blocks,
              count1, stride.block * kBlockBytes, repeatBytes});
@@ -223,7 +233,7 @@ struct TensorRef {
     uint32_t size;          // bytes per element
     Stride stride;
 
-    int64_t RepeatBytes() const { return stride.repeat * kBlockBytes; }
+    int64_t RepeatBytes() const { return packed ? stride.repeat : stride.repeat * kBlockBytes; }
     // Bytes from the start of a repeat to the end of its last active lane (block strides are not negative).
     int64_t SpanOf(const Lanes& lanes, uint32_t repeat) const {
         const uint32_t reach = lanes.Reach(repeat);

@@ -96,8 +96,12 @@ __attribute__((noinline)) inline void IssueCompare(const char* name, const Form&
     }
     Instruction instruction{name, Pipe::V, Cost::VectorSimple, lanes.repeats, where, {}, nullptr};
     if (core.OperandsNeeded() && lanes.repeats != 0) {
-        if (!toRegister) AddOperand(instruction, tensors[0], Access::Write, {tensors[0].address, BitBytes(lanes)});
-        for (uint32_t i = 1; i < count; ++i) AddLanesOperand(instruction, tensors[i], Access::Read, lanes);
+        const TensorRef bits = Packed(tensors[0], lanes.perRepeat / 8);
+        if (!toRegister) AddOperand(instruction, bits, Access::Write, {bits.address, BitBytes(lanes)});
+        for (uint32_t i = 1; i < count; ++i) {
+            if (!toRegister) CheckOverlap(core, name, lanes, bits, tensors[i], where);
+            AddLanesOperand(instruction, tensors[i], Access::Read, lanes);
+        }
     }
     for (uint32_t i = toRegister ? 1 : 0; i < count; ++i)
         call.operands[i] = {core.Local(tensors[i].memory, tensors[i].address), tensors[i].stride};

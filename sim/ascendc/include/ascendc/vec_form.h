@@ -162,6 +162,7 @@ inline bool RepeatsTouch(const Lanes& lanes, const TensorRef& a, uint32_t repeat
                          int64_t distance) {
     const auto visit = [&lanes](const TensorRef& f, uint32_t repeat, auto&& fn) {
         const uint32_t perBlock = kBlockBytes / f.size, reach = lanes.Reach(repeat);
+        if (f.packed) return reach != 0 && fn(0, f.SpanOf(lanes, repeat));
         for (uint32_t lane = 0; lane < reach; lane += perBlock) {
             uint32_t first = lane, end = lane + perBlock < reach ? lane + perBlock : reach;
             if (lanes.irregular) {
@@ -192,8 +193,9 @@ inline void CheckOverlap(Core& core, const char* name, const Lanes& lanes, const
     };
     if (end(dst) <= int64_t(src.address) || end(src) <= int64_t(dst.address)) return;
 
-    const bool sameShape = dst.size == src.size && dst.stride.block == src.stride.block;
-    const bool sameRepeat = dst.stride.repeat == src.stride.repeat;
+    const bool sameShape = dst.size == src.size && dst.stride.block == src.stride.block && dst.packed == src.packed;
+    const bool sameRepeat = dst.RepeatBytes() == src.RepeatBytes();
+    const bool elements = !dst.packed && !src.packed;
     if (dst.address == src.address && sameShape && sameRepeat && dst.RepeatBytes() >= dst.SpanOf(lanes, 0)) return;
 
     const int64_t apart = int64_t(src.address) - int64_t(dst.address);
@@ -214,13 +216,14 @@ inline void CheckOverlap(Core& core, const char* name, const Lanes& lanes, const
         }
         for (; r <= stop; ++r) {
             const int64_t distance = apart + r * srcBytes - w * dstBytes;
-            if (r == w && distance == 0 && (sameShape || (dst.size < src.size && dst.stride.block <= src.stride.block)))
+            if (r == w && distance == 0 && (sameShape || (elements && dst.size < src.size && dst.stride.block <= src.stride.block)))
                 continue;
             if (!RepeatsTouch(lanes, dst, w, src, r, distance)) continue;
             core.Fail(Rule::Overlap, name, dst.name,
                       r == w && distance == 0 ? Text("%s and %s start at the same byte with different %s", dst.name, src.name,
-                                                     dst.size > src.size ? "element sizes: a wider dst overtakes src"
-                                                                         : "strides")
+                                                     !elements ? "layouts: one holds a bit per lane"
+                                                     : dst.size > src.size ? "element sizes: a wider dst overtakes src"
+                                                                           : "strides")
                       : r == w ? Text("%s and %s partly overlap in a repeat, %s starts %lld bytes further", dst.name, src.name,
                                     distance < 0 ? dst.name : src.name, (long long)(distance < 0 ? -distance : distance))
                              : Text("%s of repeat %u overlaps %s of repeat %u, which the device reads before it is written",
@@ -228,6 +231,24 @@ inline void CheckOverlap(Core& core, const char* name, const Lanes& lanes, const
                       where);
         }
     }
+}
+
+// For instructions that read bytes of their own choice: what they write must not be among them.
+inline void CheckDisjoint(Core& core, const char* name, const Operand& written, const Operand& read, Location where) {
+    if (written.memory != read.memory) return;
+    const auto visit = [](const Operand& operand, auto&& fn) {
+        operand.region.ForEachRun(fn);
+        for (const Region& region : operand.more) region.ForEachRun(fn);
+    };
+    visit(written, [&](uint64_t to, uint64_t toBytes) {
+        visit(read, [&](uint64_t from, uint64_t fromBytes) {
+            if (to < from + fromBytes && from < to + toBytes)
+                core.Fail(Rule::Overlap, name, written.name,
+                          Text("%s and %s must not overlap, both hold UB byte 0x%04llX", written.name, read.name,
+                               (unsigned long long)(to > from ? to : from)),
+                          where);
+        });
+    });
 }
 
 }  // namespace sim::vec

@@ -60,6 +60,18 @@ struct GatherCall {
     }
 };
 
+inline uint64_t BytesBehind(const Core& core, Memory memory, uint64_t address) {
+    return address < core.LocalBytes(memory) ? core.LocalBytes(memory) - address : 0;
+}
+
+// All offsets lie in their buffer and were written.
+inline bool Readable(const Core& core, const TensorRef& offsets, const Lanes& lanes) {
+    const uint64_t bytes = uint64_t((lanes.repeats - 1) * offsets.RepeatBytes() + offsets.SpanOf(lanes, lanes.repeats - 1));
+    if (offsets.address + bytes > offsets.end || bytes > BytesBehind(core, offsets.memory, offsets.address)) return false;
+    std::vector<uint64_t> unwritten((bytes + 63) / 64);
+    return lanes.irregular || !core.Unwritten(offsets.memory, offsets.address, bytes, unwritten.data());
+}
+
 template <uint32_t kUnit>
 void IssueGather(const char* name, Cost cost, uint64_t work, const Lanes& lanes, Stride stride, const TensorRef& dst,
                  const TensorRef& src, const TensorRef& offsets, uint64_t srcBase, uint32_t alignment, Location where) {
@@ -67,20 +79,22 @@ void IssueGather(const char* name, Cost cost, uint64_t work, const Lanes& lanes,
     Instruction instruction{name, Pipe::V, cost, work, where, {}, nullptr};
     GatherCall call{lanes, stride, core.Local(dst.memory, dst.address), core.Local(src.memory, src.address) + srcBase,
                     reinterpret_cast<const uint32_t*>(core.Local(offsets.memory, offsets.address)),
-                    core.LocalBytes(src.memory) - (src.address + srcBase)};
+                    BytesBehind(core, src.memory, src.address + srcBase)};
     if (core.OperandsNeeded() && lanes.repeats != 0) {
         core.FlushBefore(Pipe::V);
         TensorRef target = dst;
         target.stride = stride;
         AddLanesOperand(instruction, target, Access::Write, lanes);
-        AddGatherOperand(core, instruction, {call.offsets, src.address + srcBase, kUnit, alignment}, src, lanes, where);
         Lanes contiguous = lanes;  // offsets are not strided
         contiguous.contiguous = !lanes.irregular && lanes.active == lanes.perRepeat;
         TensorRef indices = offsets;
         indices.stride = {1, int64_t(lanes.perRepeat * 4 / kBlockBytes)};
         AddLanesOperand(instruction, indices, Access::Read, contiguous);
-        if (dst.memory == src.memory && dst.address == src.address)
-            core.Fail(Rule::Overlap, name, "dst", "dst and src must not overlap", where);
+        CheckOverlap(core, name, lanes, target, indices, where);
+        if (Readable(core, indices, lanes)) {   // else the core reports the offsets, and src is unknown
+            AddGatherOperand(core, instruction, {call.offsets, src.address + srcBase, kUnit, alignment}, src, lanes, where);
+            CheckDisjoint(core, name, instruction.operands[0], instruction.operands[2], where);
+        }
     }
     core.Issue(instruction, [call] { call.template Run<kUnit>(); });
 }

@@ -52,8 +52,9 @@ __attribute__((noinline)) inline void IssueSelect(const Form& form, Location whe
         AddLanesOperand(instruction, dst, Access::Write, lanes);
         if (!fromRegister) {
             const bool reused = SELMODE(call.mode) == SELMODE::VSEL_CMPMASK_SPR;
-            AddOperand(instruction, tensors[1], Access::Read,
-                       {tensors[1].address, reused ? (lanes.Reach(0) + 7) / 8 : BitBytes(lanes)});
+            const TensorRef bits = Packed(tensors[1], reused ? 0 : lanes.perRepeat / 8);
+            CheckOverlap(core, "Select", lanes, dst, bits, where);
+            AddOperand(instruction, bits, Access::Read, {bits.address, reused ? (lanes.Reach(0) + 7) / 8 : BitBytes(lanes)});
         }
         for (uint32_t i = 2; i < count; ++i) {
             CheckOverlap(core, "Select", lanes, dst, tensors[i], where);
