@@ -72,7 +72,8 @@ public:
     bool FlagIsSet(Pipe source, Pipe destination, int id) const;
     void PipeBarrier(Pipe pipe, Location where);
     void PipeBarrierAll(Location where);
-    void SyncAll(Location where);       // all vector cores of the launch; deadlock is reported, not waited for
+    // All vector cores of the launch; deadlock is reported, not waited for. The soft form counts in GM and needs no scheduler.
+    void SyncAll(Location where, bool soft = false);
 
     // --- errors -------------------------------------------------------------------------------------------------
     // Stops this core: throws KernelAbort, which the launcher turns into a report. `instruction` and `operand` may be "".

@@ -115,7 +115,7 @@ private:
     }
     void CheckEvent(const char* api, Pipe source, Pipe destination, int id, Location where);
     void ReportFlagsLeftSet();
-    void Meet(Location where);
+    void Meet(Location where, bool soft);
     // --- buffers.cpp
     void RecordBuffer(Memory memory, const char* position, uint64_t address, uint64_t bytes, uint32_t count, Location where);
     const Buffer* BufferAt(Memory memory, uint64_t address) const;

@@ -101,12 +101,13 @@ void Core::PipeBarrierAll(Location where) {
     FlushBefore(Pipe::S);
 }
 
-void Core::SyncAll(Location where) {
-    if (!state_.aborted_) state_.Meet(where);
+void Core::SyncAll(Location where, bool soft) {
+    if (!state_.aborted_) state_.Meet(where, soft);
 }
 
-void CoreState::Meet(Location where) {
+void CoreState::Meet(Location where, bool soft) {
     constexpr int kAivOnly = 1;   // SetTaskType code of KERNEL_TYPE_AIV_ONLY
+    constexpr uint32_t kBatch = 1;   // SetScheduleMode: all blocks start together
     const auto warn = [&](const char* key, const std::string& message, const char* repair) {
         findings_.Add(Rule::Deadlock, where, {}, key, [&] {
             Finding finding = MakeFinding(Rule::Deadlock, Pipe::S, "SyncAll", "", message, where);
@@ -120,7 +121,12 @@ void CoreState::Meet(Location where) {
              "blockDim " + std::to_string(blocks) + " exceeds the " + std::to_string(cores) + " vector cores of " +
                  launch_.soc.name + ": blocks without a core never reach SyncAll",
              "set blockDim to at most the number of vector cores");
-    if (taskType_ == kAivOnly)
+    else if (!soft && launch_.request.scheduleMode != kBatch)
+        warn("scheduleMode",
+             "SyncAll without batch mode: the scheduler may start some of the " + std::to_string(blocks) +
+                 " blocks while other kernels hold the cores of the rest, which then never reach it",
+             "context->SetScheduleMode(1) in the tiling function");
+    if (!soft && taskType_ == kAivOnly)
         warn("taskType", "SyncAll in a kernel of type KERNEL_TYPE_AIV_ONLY, which runs without the inter-core scheduler",
              "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0)");
 

@@ -114,7 +114,7 @@ void SyncAll(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t
         poll.operands.push_back(gmWorkspace.AsOperand("gmWorkspace", sim::Access::Read,
                                                       {gmWorkspace.Address() + core.BlockIdx() * ONE_BLK_SIZE, ONE_BLK_SIZE}));
     core.Issue(poll, [] {});
-    core.SyncAll(where);
+    core.SyncAll(where, /*soft=*/true);
 }
 
 namespace detail {
