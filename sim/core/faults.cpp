@@ -159,3 +159,4 @@ Fault RunGuarded(void (*run)(void*), void* argument) {
 }
 
 }  // namespace sim
+    struct Release { ~Release() { currentGuard = nullptr; } } release;   // also when run() throws

@@ -39,7 +39,7 @@ private:
     std::unique_ptr<uint8_t[]> bytes_;
 };
 
-// Calls run(argument). After a fault the frames in between are dropped without running their destructors.
+// Calls run(argument) and lets its exceptions pass. After a fault the frames in between are dropped without running their destructors.
 Fault RunGuarded(void (*run)(void*), void* argument);
 
 }  // namespace sim

@@ -4,6 +4,9 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <new>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include "sim/core/core_state.h"
@@ -50,8 +53,17 @@ public:
     explicit Workers(LaunchState& launch) : launch_(launch) {
         launch_.stepAside = [this] { StartOne(); };
     }
+    // Throws std::runtime_error when the host has too little memory or threads.
     void RunAll(uint32_t threads) {
         for (uint32_t i = 0; i < threads; ++i) StartOne();
+        JoinAll();
+        if (!lacks_.empty())
+            throw std::runtime_error(launch_.request.op + ": the host ran out of " + lacks_ + " while it simulated " +
+                                     std::to_string(launch_.request.blockDim) + " blocks; fewer host threads need less");
+    }
+
+private:
+    void JoinAll() {
         for (size_t i = 0;; ++i) {
             std::thread thread;
             {
@@ -62,21 +74,51 @@ public:
             thread.join();
         }
     }
-
-private:
     void StartOne() {
         if (next_.load() >= launch_.request.blockDim) return;
-        std::lock_guard<std::mutex> lock(mutex_);
-        threads_.emplace_back([this] { Work(); });
+        try {
+            std::lock_guard<std::mutex> lock(mutex_);
+            threads_.emplace_back([this] { Work(); });
+        } catch (const std::system_error&) {
+            GiveUp("threads");
+        } catch (const std::bad_alloc&) {
+            GiveUp("memory");
+        }
+    }
+    // Blocks that have not begun never will: whoever waits for them in SyncAll is let go.
+    void GiveUp(const char* lacks) {
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            if (lacks_.empty()) lacks_ = lacks;
+        }
+        for (uint32_t block; (block = next_.fetch_add(1)) < launch_.request.blockDim;)
+            launch_.rendezvous.Leave(block, /*failed=*/true);
+    }
+    // False when the thread must not run another block.
+    bool RunOrGiveUp(uint32_t block) {
+        try {
+            return RunBlock(launch_, block);
+        } catch (const std::bad_alloc&) {   // the core's memory, or its result
+            launch_.rendezvous.Leave(block, /*failed=*/true);
+            GiveUp("memory");
+            return true;
+        }
     }
     void Work() {
-        const AlternateStack stack;
+        try {
+            const AlternateStack stack;
+            RunBlocks();
+        } catch (const std::bad_alloc&) {
+            GiveUp("memory");
+        }
+    }
+    void RunBlocks() {
         std::fesetenv(FE_DFL_ENV);   // the caller may flush denormals; the chip's arithmetic does not depend on it
         for (;;) {
             launch_.rendezvous.AcquirePermit();
             const uint32_t block = next_.fetch_add(1);
             const bool another = block < launch_.request.blockDim;
-            const bool clean = !another || RunBlock(launch_, block);
+            const bool clean = !another || RunOrGiveUp(block);
             launch_.rendezvous.ReleasePermit();
             if (!clean) StartOne();   // a fresh thread goes on
             if (!clean || !another) return;
@@ -87,6 +129,7 @@ private:
     std::atomic<uint32_t> next_{0};
     std::mutex mutex_;
     std::vector<std::thread> threads_;
+    std::string lacks_;   // what the host ran out of
 };
 
 std::vector<Finding> CoreConflictFindings(const LaunchState& launch, std::vector<BlockResult>& results) {

@@ -18,7 +18,11 @@ struct Pool {
     std::vector<std::unique_ptr<LocalMemory>> free;
 };
 Pool& ThePool() {
-    static Pool* pool = new Pool;   // never destroyed: kernel threads may outlive static destruction
+    static Pool* pool = [] {   // never destroyed: kernel threads may outlive static destruction
+        Pool* made = new Pool;
+        made->free.reserve(kMaxPooled);   // giving back happens in a destructor, which must not run out of memory
+        return made;
+    }();
     return *pool;
 }
 
