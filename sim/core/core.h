@@ -108,6 +108,9 @@ private:
     friend class CoreState;
 };
 
+// exit() and its kind inside a kernel, called at `caller`: ends the kernel and not the process.
+[[noreturn]] void KernelExit(const char* function, int status, const void* caller);
+
 // Thrown by Core::Fail and unwinds the kernel function. Never caught by kernel-side headers.
 struct KernelAbort {};
 

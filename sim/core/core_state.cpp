@@ -96,7 +96,7 @@ void CoreState::KernelReturned() {
 void CoreState::KernelThrew(const char* what) {
     if (aborted_) return;
     aborted_ = true;
-    Finding finding = MakeFinding(Rule::Argument, Pipe::S, lastName_, "", std::string("the kernel threw: ") + what, lastWhere_);
+    Finding finding = MakeFinding(Rule::KernelCrash, Pipe::S, lastName_, "", std::string("the kernel threw: ") + what, lastWhere_);
     finding.fatal = true;
     findings_.AddFatal(std::move(finding));
 }
@@ -109,9 +109,10 @@ void CoreState::KernelFaulted(const Fault& fault) {
     const Location where = held ? pending_.RunningWhere() : lastWhere_;
     const Location source = SourceOfFault(fault, reinterpret_cast<const void*>(launch_.request.invoke));
     std::string message = fault.Describe();
-    if (fault.address != 0) message += " at address " + Hex(fault.address);
+    if (fault.address != 0 && !fault.stackOverflow) message += " at address " + Hex(fault.address);
     message += *name == '\0' ? ", before its first instruction" : std::string(held ? ", in " : ", in or after ") + name;
-    Finding finding = MakeFinding(Rule::MemoryFault, Pipe::S, name, "", std::move(message), source.line != 0 ? source : where);
+    Finding finding = MakeFinding(fault.IsMemoryFault() ? Rule::MemoryFault : Rule::KernelCrash, Pipe::S, name, "",
+                                  std::move(message), source.line != 0 ? source : where);
     finding.fatal = true;
     findings_.AddFatal(std::move(finding));
 }

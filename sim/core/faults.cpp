@@ -1,12 +1,16 @@
 #include "sim/core/faults.h"
 
 #include <execinfo.h>
+#include <pthread.h>
 #include <ucontext.h>
 
 #include <csetjmp>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
+
+#include "sim/core/core.h"
 
 namespace sim {
 namespace {
@@ -20,6 +24,13 @@ struct Guard {
     bool walking = false;   // the stack is being read, which faults when it is damaged
 };
 thread_local Guard* currentGuard = nullptr;
+thread_local uint64_t stackLow = 0, stackGuard = 0;   // the thread's stack grows down to stackLow, where a guard page lies
+
+// A frame larger than the guard page leaves it untouched: the stack pointer tells then.
+bool OverflowsStack(uint64_t address, uint64_t stackPointer) {
+    if (stackLow == 0) return false;
+    return (address >= stackLow - stackGuard && address < stackLow + stackGuard) || (stackPointer != 0 && stackPointer < stackLow);
+}
 
 struct Installed {
     std::mutex mutex;
@@ -38,9 +49,9 @@ Installed& TheInstalled() {
         guard->walking = true;
         guard->fault = fault;
         void* frames[Fault::kFrames];
-        const int count = backtrace(frames, Fault::kFrames);
+        const int count = fault.frameCount > 0 ? 0 : backtrace(frames, Fault::kFrames);
         for (int i = 0; i < count; ++i) guard->fault.frames[i] = uint64_t(reinterpret_cast<uintptr_t>(frames[i]));
-        guard->fault.frameCount = count;
+        if (count > 0) guard->fault.frameCount = count;
     }
     currentGuard = nullptr;
     siglongjmp(guard->jump, 1);
@@ -51,6 +62,17 @@ uint64_t FaultingInstruction(const void* context) {
     return uint64_t(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
 #elif defined(__aarch64__)
     return uint64_t(static_cast<const ucontext_t*>(context)->uc_mcontext.pc);
+#else
+    (void)context;
+    return 0;
+#endif
+}
+
+uint64_t StackPointer(const void* context) {
+#if defined(__x86_64__)
+    return uint64_t(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RSP]);
+#elif defined(__aarch64__)
+    return uint64_t(static_cast<const ucontext_t*>(context)->uc_mcontext.sp);
 #else
     (void)context;
     return 0;
@@ -80,7 +102,10 @@ void OnSignal(int signal, siginfo_t* info, void* context) {
     Fault fault;
     fault.signal = signal;
     fault.instruction = FaultingInstruction(context);
-    if (signal == SIGSEGV || signal == SIGBUS) fault.address = uint64_t(reinterpret_cast<uintptr_t>(info->si_addr));
+    if (signal == SIGSEGV || signal == SIGBUS) {
+        fault.address = uint64_t(reinterpret_cast<uintptr_t>(info->si_addr));
+        fault.stackOverflow = OverflowsStack(fault.address, StackPointer(context));
+    }
     Leave(fault);
 }
 
@@ -98,7 +123,13 @@ void OnTerminate() {
 
 }  // namespace
 
-const char* Fault::Describe() const {
+bool Fault::IsMemoryFault() const {
+    return !stackOverflow && (signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE);
+}
+
+std::string Fault::Describe() const {
+    if (exitBy != nullptr) return std::string("the kernel called ") + exitBy + "(" + std::to_string(exitStatus) + ")";
+    if (stackOverflow) return "stack overflow: the kernel's local variables or recursion need more stack than the host thread has";
     if (terminated) return "a C++ exception left a noexcept function of the kernel";
     switch (signal) {
         case SIGSEGV:
@@ -141,22 +172,42 @@ AlternateStack::AlternateStack() : bytes_(new uint8_t[kStackBytes]) {
     stack.ss_sp = bytes_.get();
     stack.ss_size = kStackBytes;
     sigaltstack(&stack, nullptr);
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
+    void* low = nullptr;
+    size_t bytes = 0, guard = 0;
+    pthread_attr_getstack(&attributes, &low, &bytes);
+    pthread_attr_getguardsize(&attributes, &guard);
+    pthread_attr_destroy(&attributes);
+    stackLow = uint64_t(reinterpret_cast<uintptr_t>(low));
+    stackGuard = guard;
 }
 
 AlternateStack::~AlternateStack() {
+    stackLow = 0;
     stack_t none = {};
     none.ss_flags = SS_DISABLE;
     sigaltstack(&none, nullptr);
 }
 
+void KernelExit(const char* function, int status, const void* caller) {
+    if (currentGuard == nullptr) std::exit(status);
+    Fault fault;
+    fault.signal = SIGABRT;
+    fault.exitBy = function;
+    fault.exitStatus = status;
+    fault.frames[0] = uint64_t(reinterpret_cast<uintptr_t>(caller));
+    fault.frameCount = 1;
+    Leave(fault);
+}
+
 Fault RunGuarded(void (*run)(void*), void* argument) {
     Guard guard;
     if (sigsetjmp(guard.jump, 1) != 0) return guard.fault;
+    struct Release { ~Release() { currentGuard = nullptr; } } release;   // also when run() throws
     currentGuard = &guard;
     run(argument);
-    currentGuard = nullptr;
     return Fault();
 }
 
 }  // namespace sim
-    struct Release { ~Release() { currentGuard = nullptr; } } release;   // also when run() throws

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace sim {
 
@@ -10,11 +11,15 @@ struct Fault {
     int signal = 0;             // 0: none; SIGABRT also stands for abort() and std::terminate()
     uint64_t address = 0;       // for SIGSEGV and SIGBUS
     bool terminated = false;    // std::terminate(): an exception left a noexcept function
+    bool stackOverflow = false;
+    const char* exitBy = nullptr;   // the kernel ended by this function, "exit" or one of its kind; signal is SIGABRT
+    int exitStatus = 0;
     static constexpr int kFrames = 32;
     uint64_t instruction = 0;   // that faulted; 0 when unknown
     uint64_t frames[kFrames];   // code addresses on the stack, innermost first
     int frameCount = 0;
-    const char* Describe() const;
+    std::string Describe() const;
+    bool IsMemoryFault() const;     // else the kernel ended itself
 };
 
 // While any instance lives, the process handles the fault signals. Faults outside guarded calls go to the handlers that were
@@ -27,7 +32,7 @@ public:
     FaultHandlers& operator=(const FaultHandlers&) = delete;
 };
 
-// Signal stack of a thread that runs kernels: a stack overflow leaves no room on its own.
+// Signal stack of a thread that runs kernels: a stack overflow leaves no room on its own. Notes where that one ends.
 class AlternateStack {
 public:
     AlternateStack();

@@ -30,6 +30,7 @@ constexpr RuleText kRules[] = {
     {"pipe-legality", "This core has no such pipe or memory: the instruction is ignored or raises an exception."},
     {"tiling-key", "The kernel does nothing and the outputs keep what was in memory."},
     {"memory-fault", "The scalar unit raises an address error, or computes with garbage."},
+    {"kernel-crash", "The device has no exceptions and no process to leave: the core hangs or computes with garbage."},
     {"timeout", "The launch is killed by the watchdog."},
 };
 static_assert(sizeof kRules / sizeof *kRules == int(Rule::kCount), "one entry per rule");

@@ -72,6 +72,7 @@ enum class Rule : uint8_t {
     Timeout,             // the launch exceeded its time limit
     kCount
 };
+    KernelCrash,         // the kernel threw, called abort() or exit(), or ran out of stack
 const char* RuleName(Rule rule);
 const char* RuleSummary(Rule rule);  // one sentence: what the device would do
 

@@ -19,3 +19,50 @@ extern "C" __global__ __aicore__ void never_ends(GM_ADDR x, GM_ADDR y, bool repa
         PipeBarrier<PIPE_V>();
     } while (!repaired);
 }
+
+// The device has no process to leave: whatever would end the host's ends the kernel only.
+extern "C" __global__ __aicore__ void calls_exit(GM_ADDR x, GM_ADDR y, bool repaired) {
+    if (!repaired) {
+        exit(3);
+    }
+}
+
+extern "C" __global__ __aicore__ void calls_abort(GM_ADDR x, GM_ADDR y, bool repaired) {
+    if (!repaired) {
+        abort();
+    }
+}
+
+extern "C" __global__ __aicore__ void throws_an_exception(GM_ADDR x, GM_ADDR y, bool repaired) {
+    PipeBarrier<PIPE_V>();
+    if (!repaired) {
+        throw 1;
+    }
+}
+
+inline void Refuses(bool repaired) noexcept {
+    if (!repaired) {
+        throw 1;
+    }
+}
+extern "C" __global__ __aicore__ void throws_through_noexcept(GM_ADDR x, GM_ADDR y, bool repaired) {
+    PipeBarrier<PIPE_V>();
+    Refuses(repaired);
+}
+
+__attribute__((noinline)) int Descend(volatile int depth) {
+    volatile char frame[4096];
+    frame[0] = char(depth);
+    return depth == 0 ? frame[0] : Descend(depth - 1) + frame[0];
+}
+extern "C" __global__ __aicore__ void recursion_without_end(GM_ADDR x, GM_ADDR y, bool repaired) {
+    volatile int result = Descend(repaired ? 4 : 1 << 30);
+    (void)result;
+}
+
+extern "C" __global__ __aicore__ void array_larger_than_the_stack(GM_ADDR x, GM_ADDR y, bool repaired) {
+    if (!repaired) {
+        volatile char frame[64 << 20];
+        frame[0] = 1;
+    }
+}

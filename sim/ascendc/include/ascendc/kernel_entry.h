@@ -7,6 +7,8 @@
 // or, for a file with several entries that are launched by name, CUSTOM_OPS_KERNEL_ENTRY for each of them.
 #pragma once
 
+#include <stdlib.h>
+
 #include <utility>
 
 #include "ascendc/block.h"
@@ -41,6 +43,21 @@ void InvokeEntry(void (*entry)(Parameters...), void* const* argv) {
 }
 
 }  // namespace sim
+
+// A kernel that left its process would take the host's along: inside the kernel's library these stand in for libc's. Hidden by the
+// assembler, since the system's declarations, which come first, ask for the opposite.
+#ifndef __THROW
+#define __THROW
+#endif
+#define CUSTOM_OPS_EXIT(name, ...)                                         \
+    extern "C" __attribute__((noreturn)) void name(int status) __VA_ARGS__ { \
+        ::sim::KernelExit(#name, status, __builtin_return_address(0));     \
+    }                                                                      \
+    __asm__(".hidden " #name);
+CUSTOM_OPS_EXIT(exit, __THROW)
+CUSTOM_OPS_EXIT(quick_exit, __THROW)
+CUSTOM_OPS_EXIT(_Exit, __THROW)
+CUSTOM_OPS_EXIT(_exit)
 
 // The only entry of a kernel library, and one of several.
 #define CUSTOM_OPS_KERNEL(entry) CUSTOM_OPS_EXPORT_ENTRY(custom_ops_kernel_invoke, entry)
