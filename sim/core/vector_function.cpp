@@ -108,7 +108,12 @@ void VectorFunction::Reset(Core& core, Location where) {
         bufferLow_ = 1;
         bufferHigh_ = 0;
     }
-    if (core.Adversarial()) before_.assign(ub_, ub_ + ubBytes_);
+    holdsBack_ = core.Adversarial();
+    if (holdsBack_) {
+        before_.assign(ub_, ub_ + ubBytes_);
+        seen_ = before_;
+        late_.clear();
+    }
     floatMode_ = FlushDenormals();
 }
 
@@ -145,10 +150,11 @@ void VectorFunction::Close() {
     const std::vector<Region> written = Runs(written_);
     add("stores", Access::Write, written);
     add("loads", Access::Read, Runs(read_));
-    if (!core_->Adversarial()) {
+    if (!holdsBack_) {
         core_->Issue(instruction, [] {});
         return;
     }
+    LandLateStores();
     // Take the stores back and commit them when the core says so: who is not ordered after this function sees old bytes.
     std::vector<uint8_t> bytes;
     for (const Region& run : written) {
@@ -227,12 +233,17 @@ const uint8_t* VectorFunction::ReadChecked(uint64_t address, uint32_t bytes, uin
     }
     uint32_t store = 0;
     if (overwritten != 0) {
+        if (holdsBack_) {
+            std::memcpy(stale_, data, bytes);
+            data = stale_;
+        }
         for (uint32_t byte = 0; byte < inside; ++byte) {
             uint32_t& last = lastStore_[address + byte];
             if (last < firstStore_) continue;
             if (last > loadFence_) {
                 unordered[byte / 64] |= 1ull << (byte % 64);
                 if (store == 0) store = last;
+                if (holdsBack_) stale_[byte] = seen_[address + byte];
             } else {
                 last = 0;   // a later store of this byte comes after this load
             }
@@ -281,7 +292,9 @@ void VectorFunction::WriteChecked(uint64_t address, uint32_t alignment, const ui
     for (uint32_t byte = 0; overwritten != 0 && byte < reach; ++byte) {
         const uint32_t last = lastStore_[address + byte];
         const bool stored = active[byte / 64] >> (byte % 64) & 1;
-        if (!stored || last < firstStore_ || last <= storeFence_ || !Once(Rule::Hazard, where)) continue;
+        if (!stored || last < firstStore_ || last <= storeFence_) continue;
+        if (holdsBack_) late_.push_back({address + byte, ub_[address + byte]});
+        if (!Once(Rule::Hazard, where)) continue;
         const StoreRecord& earlier = storeRecords_[last - firstStore_];
         core_->Report(Rule::Hazard, api, "dst",
                       "writes " + Range(address, address + reach) + " that " + At(earlier.api, earlier.where) +
@@ -297,6 +310,19 @@ void VectorFunction::WriteChecked(uint64_t address, uint32_t alignment, const ui
         for (uint64_t left = active[i]; left != 0; left &= left - 1) last[i * 64 + uint32_t(__builtin_ctzll(left))] = storeCount_;
     }
     Mark(written_, address, active, reach);
+}
+
+void VectorFunction::ShowStoresToLoads() {
+    LandLateStores();
+    if (touchedBegin_ >= touchedEnd_) return;
+    const uint64_t begin = touchedBegin_ * 64, end = std::min(touchedEnd_ * 64, ubBytes_);
+    std::memcpy(seen_.data() + begin, ub_ + begin, end - begin);
+}
+
+// The earliest store of a byte lands last.
+void VectorFunction::LandLateStores() {
+    for (auto late = late_.rbegin(); late != late_.rend(); ++late) ub_[late->address] = late->value;
+    late_.clear();
 }
 
 bool VectorFunction::Once(Rule rule, Location where) {

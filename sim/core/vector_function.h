@@ -85,10 +85,20 @@ public:
     void Use(const char* api, const char* operand, uint32_t origin, Location where);
 
     // --- LocalMemBar: what follows sees, or lands after, the stores so far --------------------------------------------
-    void OrderLoadsAfterStores() { loadFence_ = storeCount_; }
-    void OrderStoresAfterStores() { storeFence_ = storeCount_; }
+    void OrderLoadsAfterStores() {
+        loadFence_ = storeCount_;
+        if (holdsBack_) ShowStoresToLoads();
+    }
+    void OrderStoresAfterStores() {
+        storeFence_ = storeCount_;
+        if (holdsBack_) LandLateStores();
+    }
     // Stores after loads: what those loads came after is passed on.
-    void OrderStoresAfterLoads() { if (loadFence_ > storeFence_) storeFence_ = loadFence_; }
+    void OrderStoresAfterLoads() {
+        if (loadFence_ <= storeFence_) return;
+        storeFence_ = loadFence_;
+        if (holdsBack_) LandLateStores();
+    }
 
     // --- special purpose registers --------------------------------------------------------------------------------------
     uint32_t storedLanes = 0;   // lanes counted by the last Squeeze that feeds unaligned stores
@@ -107,6 +117,8 @@ private:
     const uint8_t* ReadChecked(uint64_t address, uint32_t bytes, uint32_t alignment, const char* api, Location where,
                                SourceTaint& taint);
     void WriteChecked(uint64_t address, uint32_t alignment, const uint64_t* active, const char* api, Location where);
+    void ShowStoresToLoads();
+    void LandLateStores();
     void CheckAddress(uint64_t address, uint32_t alignment, const char* api, const char* operand, Location where);
     void FindBuffer(uint64_t address);
     void Mark(std::vector<uint64_t>& bits, uint64_t address, const uint64_t* window, uint32_t bytes);
@@ -133,8 +145,15 @@ private:
     std::vector<Origin> origins_;               // [origin - 2]
     std::vector<std::pair<Rule, Location>> reported_;
     uint64_t bufferLow_ = 1, bufferHigh_ = 0;   // the buffer used last
-    std::vector<uint8_t> before_;               // adversarial: UB as the function found it
     uint8_t pastEnd_[512];                      // copy of a load that reaches past the end of UB
+
+    // Adversarial: no store reaches a load, or lands before a later store, until a LocalMemBar says so.
+    struct LateByte { uint64_t address; uint8_t value; };
+    bool holdsBack_ = false;
+    std::vector<uint8_t> before_;               // UB as the function found it
+    std::vector<uint8_t> seen_;                 // UB as loads see it
+    std::vector<LateByte> late_;                // bytes of stores that a later store, not ordered after them, has overtaken
+    uint8_t stale_[512];                        // copy of a load that meets stores held back
 };
 
 // The vector function open on this host thread, or null.

@@ -118,3 +118,27 @@ extern "C" __global__ __aicore__ void mte3_before_a_returning_vector_function_is
     }
     DataCopy(Gm(y), local, kLanes);
 }
+
+// Two stores of one function to the same bytes land in either order.
+extern "C" __global__ __aicore__ void store_after_store_without_local_mem_bar(GM_ADDR x, GM_ADDR y, bool repaired) {
+    TPipe pipe;
+    TBuf<> buf;
+    pipe.InitBuffer(buf, 2 * kBytes);
+    LocalTensor<float> in = buf.Get<float>(), out = in[kLanes];
+    Load(in, x);
+    __ubuf__ float* data = (__ubuf__ float*)in.GetPhyAddr();
+    __ubuf__ float* result = (__ubuf__ float*)out.GetPhyAddr();
+    __VEC_SCOPE__ {
+        RegTensor<float> value;
+        MaskReg all = CreateMask<float, MaskPattern::ALL>();
+        DataCopy(value, data);
+        Adds(value, value, 1.0f, all);
+        DataCopy(result, value, all);
+        if (repaired) {
+            LocalMemBar<MemType::VEC_STORE, MemType::VEC_STORE>();
+        }
+        Add(value, value, value, all);
+        DataCopy(result, value, all);
+    }
+    Store(y, out);
+}
