@@ -88,6 +88,7 @@ private:
         constexpr uint64_t kTimeoutEvery = 1024;           // calls; reading the clock costs as much as issuing one
         lastName_ = name;
         lastWhere_ = where;
+        findings_.NextInstruction();
         if (++reached_ % kTimeoutEvery == 0) CheckTimeout();
     }
     // --- operand_checks.cpp

@@ -19,11 +19,19 @@ bool SameCause(const Finding& a, const Finding& b) {
 
 std::vector<Finding> MergeFindings(std::vector<std::vector<Finding>> cores, size_t limit) {
     std::vector<Finding> merged;
+    std::vector<uint32_t> lastCore;   // that had merged[i]
     for (auto& findings : cores)
         for (Finding& finding : findings) {
             const auto same = std::find_if(merged.begin(), merged.end(), [&](const Finding& m) { return SameCause(m, finding); });
-            if (same != merged.end()) same->times += finding.times;
-            else if (merged.size() < limit || finding.fatal) merged.push_back(std::move(finding));
+            if (same != merged.end()) {
+                same->times += finding.times;
+                uint32_t& last = lastCore[size_t(same - merged.begin())];
+                same->cores += finding.core != last;
+                last = finding.core;
+            } else if (merged.size() < limit || finding.fatal) {
+                lastCore.push_back(finding.core);
+                merged.push_back(std::move(finding));
+            }
         }
     return merged;
 }

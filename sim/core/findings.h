@@ -15,18 +15,22 @@ public:
     Findings(uint64_t ignoredRules, size_t limit) : ignored_(ignoredRules), limit_(limit) {}
 
     bool Ignored(Rule rule) const { return ignored_ >> int(rule) & 1; }
+    // What is added from here on belongs to another instruction: one that breaks a rule in several operands or bytes counts once.
+    void NextInstruction() { ++instruction_; }
     // `other` is the earlier access of a hazard. `make` builds the finding when it is a new one.
     template <typename Make>
     void Add(Rule rule, const Location& where, const Location& other, const char* detail, Make&& make) {
         if (Ignored(rule)) return;
         const Key key{rule, where.file, where.line, other.file, other.line, detail};
-        const auto [it, isNew] = index_.try_emplace(key, list_.size());
+        const auto [it, isNew] = index_.try_emplace(key, Known{list_.size(), instruction_});
+        Known& known = it->second;
         if (!isNew) {
-            if (it->second < list_.size()) ++list_[it->second].times;
+            if (known.at < list_.size() && known.instruction != instruction_) ++list_[known.at].times;
+            known.instruction = instruction_;
             return;
         }
         if (list_.size() < limit_) list_.push_back(make());
-        else it->second = SIZE_MAX;
+        else known.at = SIZE_MAX;
     }
     // Stops the core, so it is kept whatever the limits.
     void AddFatal(Finding finding) { list_.push_back(std::move(finding)); }
@@ -37,7 +41,9 @@ private:
     using Key = std::tuple<Rule, const char*, int, const char*, int, const char*>;
     const uint64_t ignored_;
     const size_t limit_;
-    std::map<Key, size_t> index_;
+    struct Known { size_t at; uint64_t instruction; };   // in list_; the last that broke the rule
+    std::map<Key, Known> index_;
+    uint64_t instruction_ = 0;
     std::vector<Finding> list_;
 };
 

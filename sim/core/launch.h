@@ -68,7 +68,8 @@ struct Finding {
     int line = 0;
     std::vector<AccessRecord> accesses;
     bool fatal = false;             // the core stopped there
-    uint64_t times = 1;             // how often, over all cores, the same source lines broke the same rule
+    uint64_t times = 1;             // instructions, over all cores, that broke the same rule at the same source lines
+    uint32_t cores = 1;             // on which that happened
 };
 
 struct PipeStats { uint64_t instructions = 0, bytes = 0; double busyCycles = 0; };

@@ -52,18 +52,21 @@ void CoreState::CheckLocal(const Instruction& instruction, const Operand& operan
     const std::string memory = MemoryName(operand.memory);
     const uint64_t capacity = memory_->Bytes(operand.memory);
     if (end > capacity || begin >= end) {   // never ignored: there are no such bytes
-        Finding finding = MakeFinding(Rule::OutOfRange, instruction.pipe, instruction.name, operand.name,
-                                      std::string(operand.name) + " " + Verb(operand.access) + " from byte " + Hex(region.start) +
-                                          " to outside " + memory + ", which has " + std::to_string(capacity) + " bytes",
-                                      instruction.where);
-        Abort(std::move(finding));
+        const std::string message =
+            operand.low >= kNowhere
+                ? std::string(operand.name) + " is a tensor without memory: take it from AllocTensor, DeQue or Get first"
+                : std::string(operand.name) + " " + Verb(operand.access) + " from byte " + Hex(region.start) + " to outside " +
+                      memory + ", which has " + std::to_string(capacity) + " bytes";
+        Abort(MakeFinding(Rule::OutOfRange, instruction.pipe, instruction.name, operand.name, message, instruction.where));
     }
     if (operand.high != 0 && (begin < operand.low || end > operand.high)) {
         const bool past = end > operand.high;
+        uint64_t low = operand.low, slotEnd = operand.high;   // a view that starts past its buffer's end: the buffer itself
+        if (low >= operand.high) BufferAround(operand.memory, operand.high - 1, &low, &slotEnd);
         Violation(Rule::OutOfRange, instruction, operand,
                   std::string(operand.name) + " " + Verb(operand.access) + " " + memory + " " + HexRange(begin, end) + ", " +
                       std::to_string(past ? end - operand.high : operand.low - begin) + " bytes " +
-                      (past ? "past the end of " : "before the start of ") + Place(operand.memory, operand.low, operand.high));
+                      (past ? "past the end of " : "before the start of ") + Place(operand.memory, low, operand.high));
     }
     if (operand.alignment > 1 && region.start % operand.alignment != 0)
         Violation(Rule::Alignment, instruction, operand,

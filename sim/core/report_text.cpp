@@ -39,8 +39,7 @@ std::string LeftOf(const AccessRecord& access) {
 
 std::string LaunchReport::Describe(const Finding& finding) const {
     const std::string title = std::string(RuleName(finding.rule)) + ": " + finding.message;
-    const std::string launchName =
-        op + "  " + soc + "  core " + std::to_string(finding.core) + "  launch " + std::to_string(launch);
+    const std::string launchName = op + "  " + soc + "  core " + std::to_string(finding.core);
     std::vector<Line> lines;
     if (finding.accesses.empty()) {
         std::string instruction = finding.instruction;
@@ -64,6 +63,7 @@ std::string LaunchReport::Describe(const Finding& finding) const {
     }
     text += "  " + (finding.repair.empty() ? std::string(RuleSummary(finding.rule)) : finding.repair);
     if (finding.times > 1) text += "\n  " + std::to_string(finding.times) + " times in this launch";
+    if (finding.cores > 1) text += ", on " + std::to_string(finding.cores) + " cores";
     return text;
 }
 

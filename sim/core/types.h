@@ -16,6 +16,9 @@ const char* MemoryName(Memory memory);
 
 enum class Access : uint8_t { Read, Write, ReadWrite };
 
+// Address of a local tensor that nobody allocated: outside every memory.
+inline constexpr uint64_t kNowhere = uint64_t(1) << 62;
+
 // Where in the kernel's source an API was called. A trailing defaulted `Location where = Location::Here()` parameter
 // of an API function captures its caller.
 struct Location {
@@ -69,10 +72,10 @@ enum class Rule : uint8_t {
     PipeLegality,        // pipe, event or memory not available on this core
     TilingKey,           // no branch of the kernel takes the tiling key
     MemoryFault,         // the kernel's own scalar code touched unmapped memory, or divided by zero
+    KernelCrash,         // the kernel threw, called abort() or exit(), or ran out of stack
     Timeout,             // the launch exceeded its time limit
     kCount
 };
-    KernelCrash,         // the kernel threw, called abort() or exit(), or ran out of stack
 const char* RuleName(Rule rule);
 const char* RuleSummary(Rule rule);  // one sentence: what the device would do
 

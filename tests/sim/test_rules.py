@@ -1,6 +1,6 @@
 """Each rule of the simulator: the smallest kernel that breaks it, and its repaired twin that stays silent."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -44,15 +44,17 @@ CASES = [
     Case("operands", "repeat_stride_over_255", "stride-limit", ("256", "255"), x=4096, y=4096),
     Case("operands", "mask_longer_than_a_repeat", "mask-limit", ("128", "64"), x=128, y=128),
     Case("operands", "bit_mask_high_word_of_float", "mask-limit"),
+    Case("operands", "scalar_write_past_its_buffer", "out-of-range", ("SetValue", "past the end of small UB [0x0000, 0x0100)")),
+    Case("operands", "tensor_without_memory", "out-of-range", ("Adds", "src is a tensor without memory")),
     Case("operands", "partial_overlap", "overlap", ("Adds",), x=128, y=128),
-    Case("dtypes", "bfloat16_add_on_membase", "dtype", ("Add", "bfloat16"), MEMBASE, x=32, y=32),
-    Case("dtypes", "cast_to_bfloat16_without_rounding", "dtype", ("CAST_NONE",), y=32),
     Case("operands", "compare_over_its_source", "overlap", ("CompareScalar", "dst", "src0"), x=128),
     Case("operands", "select_over_its_mask", "overlap", ("Select", "selMask"), x=192),
     Case("operands", "gather_over_its_source", "overlap", ("Gather", "src"), x=128),
     Case("operands", "gather_over_its_offsets", "overlap", ("Gather", "srcOffset")),
     Case("operands", "gather_by_offsets_past_the_memory", "out-of-range", ("Gather", "srcOffset")),
     Case("operands", "gather_by_unwritten_offsets", "uninitialized-read", ("Gather", "srcOffset")),
+    Case("dtypes", "bfloat16_add_on_membase", "dtype", ("Add", "bfloat16"), MEMBASE, x=32, y=32),
+    Case("dtypes", "cast_to_bfloat16_without_rounding", "dtype", ("CAST_NONE",), y=32),
     Case("gm", "copy_in_past_the_tensor", "gm-out-of-bounds", ("x",)),
     Case("gm", "copy_out_past_the_tensor", "gm-out-of-bounds", ("y",)),
     Case("gm", "write_into_an_input", "gm-out-of-bounds", ("into x, an input",)),
@@ -75,6 +77,7 @@ CASES = [
     Case("events", "cube_barrier_on_a_vector_core", "pipe-legality", ("PIPE_M",)),
     Case("hazards", "v_before_mte2_is_done", "hazard", ("MTE2", "V")),
     Case("hazards", "v_before_v_is_done", "hazard", ("PipeBarrier<PIPE_V>",), MEMBASE),
+    Case("hazards", "v_before_v_in_a_loop", "hazard", ("2 times in this launch",), MEMBASE),
     Case("hazards", "v_overwrites_what_v_reads", "hazard", ("PipeBarrier<PIPE_V>",), MEMBASE),
     Case("hazards", "mte3_before_v_is_done", "hazard", ("V", "MTE3")),
     Case("hazards", "mte2_overwrites_what_v_reads", "hazard", ("V", "MTE2"), x=128),
@@ -92,13 +95,13 @@ CASES = [
     Case("faults", "throws_through_noexcept", "kernel-crash", ("noexcept",)),
     Case("faults", "recursion_without_end", "kernel-crash", ("stack overflow",)),
     Case("faults", "array_larger_than_the_stack", "kernel-crash", ("stack overflow",)),
-    Case("regbase", "unaligned_register_load", "alignment", ("32",), REGBASE, x=128),
-    Case("regbase", "register_load_past_the_unified_buffer", "out-of-range", (), REGBASE),
-    Case("regbase", "mte3_before_the_vector_function_is_done", "hazard", ("V", "MTE3"), REGBASE),
     Case("faults", "never_ends", "timeout", timeout=1.0),
     Case("regbase", "load_after_store_without_local_mem_bar", "hazard", ("LocalMemBar",), REGBASE),
     Case("regbase", "store_after_store_without_local_mem_bar", "hazard", ("LocalMemBar",), REGBASE),
     Case("regbase", "vector_function_that_runs_for_hours", "timeout", (), REGBASE, timeout=1.0),
+    Case("regbase", "unaligned_register_load", "alignment", ("32",), REGBASE, x=128),
+    Case("regbase", "register_load_past_the_unified_buffer", "out-of-range", (), REGBASE),
+    Case("regbase", "mte3_before_the_vector_function_is_done", "hazard", ("V", "MTE3"), REGBASE),
     Case("regbase", "mte3_before_a_returning_vector_function_is_done", "hazard", ("V", "MTE3"), REGBASE),
 ]
 
@@ -163,6 +166,13 @@ def test_atomic_copies_of_many_cores_add_up():
 def test_every_rule_has_a_kernel():
     untested = set(custom_ops.sim.rules()) - {c.rule for c in CASES}
     assert untested <= {"argument", "tiling-key"}, untested
+
+
+def test_a_finding_counts_instructions_and_cores():
+    case = next(c for c in CASES if c.entry == "v_before_v_in_a_loop")
+    _, _, report = run(replace(case, blocks=4), "ascend910b", repaired=False, raise_on_finding=False)
+    assert {(f["times"], f["cores"]) for f in report.findings} == {(8, 4)}
+    assert "8 times in this launch, on 4 cores" in report.findings[0]["text"]
 
 
 def test_an_ignored_rule_is_not_raised():

@@ -203,3 +203,18 @@ extern "C" __global__ __aicore__ void buffer_freed_before_its_last_use(GM_ADDR x
     que.FreeTensor(next);
     Store(y, out);
 }
+
+// Two of the three Adds come too early, each in both operands.
+extern "C" __global__ __aicore__ void v_before_v_in_a_loop(GM_ADDR x, GM_ADDR y, bool repaired) {
+    TPipe pipe;
+    TBuf<> buf;
+    pipe.InitBuffer(buf, kBytes);
+    LocalTensor<float> in = buf.Get<float>();
+    Load(in, x);
+    for (int i = 0; i < 3; ++i) {
+        Add(in, in, in, kLanes);
+        if (repaired) {
+            PipeBarrier<PIPE_V>();
+        }
+    }
+}

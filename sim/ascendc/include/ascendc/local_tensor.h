@@ -81,8 +81,7 @@ private:
         return Host();
     }
 
-    static constexpr uint64_t kNowhere = uint64_t(1) << 62;  // a tensor nobody allocated: outside every local memory
-    uint64_t address_ = kNowhere, length_ = 0, end_ = kNowhere;
+    uint64_t address_ = sim::kNowhere, length_ = 0, end_ = sim::kNowhere;
     TPosition position_ = TPosition::VECCALC;
 };
 
