@@ -75,41 +75,10 @@ inline constexpr const char* kArchName = "arch 2201";
 #define SIM_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-template <typename To, typename From>
-SIM_INLINE inline To Bits(From from) {
-    static_assert(sizeof(To) == sizeof(From));
-    To to;
-    std::memcpy(&to, &from, sizeof to);
-    return to;
-}
-
-// Conversions of 16-bit floats in integer operations, because compilers leave loops over _Float16 conversions scalar.
-SIM_INLINE inline float FloatOfHalf(uint16_t half) {
-    // 2^112 moves the exponent bias from 15 to 127, also of subnormals; exponent 31 is infinity or NaN
-    const float finite = Bits<float>(uint32_t(half & 0x7fff) << 13) * 0x1p112f;
-    const uint32_t special = (half & 0x7c00) == 0x7c00 ? 0x7f800000u : 0u;
-    return Bits<float>(Bits<uint32_t>(finite) | special | uint32_t(half & 0x8000) << 16);
-}
-SIM_INLINE inline uint16_t HalfOfFloat(float value) {  // to nearest even
-    const uint32_t bits = Bits<uint32_t>(value), magnitude = bits & 0x7fffffff;
-    // normal: drop 13 bits, rebias. Subnormal (below 2^-14): adding 0.5 lets the FPU round at 2^-24, half's last place.
-    const uint32_t normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13;
-    const uint32_t subnormal = Bits<uint32_t>(Bits<float>(magnitude) + 0.5f) - 0x3f000000;
-    uint32_t half = magnitude < 0x38800000 ? subnormal : normal;
-    half = magnitude >= 0x477ff000 ? 0x7c00 : half;                               // 65520 and more: infinity
-    half = magnitude > 0x7f800000 ? 0x7e00 | (magnitude >> 13 & 0x3ff) : half;    // NaN stays a quiet NaN
-    return uint16_t(half | (bits >> 16 & 0x8000));
-}
-SIM_INLINE inline uint16_t Bfloat16OfFloat(float value) {
-    const uint32_t bits = Bits<uint32_t>(value);
-    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, quiet = bits >> 16 | 0x40;
-    return uint16_t((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
-}
-
 template <typename T>
 SIM_INLINE inline auto Widen(T value) {
     if constexpr (std::is_same_v<T, half>) return FloatOfHalf(Bits<uint16_t>(value));
-    else if constexpr (std::is_same_v<T, bfloat16_t>) return Bits<float>(uint32_t(Bits<uint16_t>(value)) << 16);
+    else if constexpr (std::is_same_v<T, bfloat16_t>) return FloatOfBfloat16(Bits<uint16_t>(value));
     else return value;
 }
 template <typename T, typename V>
@@ -129,7 +98,7 @@ template <typename T> using Stored = typename StoredAs<T>::Type;
 template <typename T>
 SIM_INLINE inline auto LoadLane(Stored<T> stored) {
     if constexpr (std::is_same_v<T, half>) return FloatOfHalf(stored);
-    else if constexpr (std::is_same_v<T, bfloat16_t>) return Bits<float>(uint32_t(stored) << 16);
+    else if constexpr (std::is_same_v<T, bfloat16_t>) return FloatOfBfloat16(stored);
     else return stored;
 }
 template <typename T, typename V>
@@ -191,13 +160,11 @@ public:
             const uint64_t run = uint64_t(end - first) * size;
             if (first == 0 && int64_t(run) == repeatBytes) Add({start, run * count1});
             else Add({start + uint64_t(first) * size, run, 1, count1, 0, repeatBytes});
-    bool packed = false;    // one bit per lane, a repeat's bits side by side; stride.repeat is in bytes
             return;
         }
         const uint32_t perBlock = kBlockBytes / size;
         const auto part = [&](uint32_t from, uint32_t to) {  // within one block
             Add({start + uint64_t(LaneOffset(from, size, stride.block)), uint64_t(to - from) * size, 1, count1, 0,
-        if (packed) return (reach + 7) / 8;
                  repeatBytes});
         };
         if (first % perBlock != 0) {
@@ -206,14 +173,6 @@ public:
             first = stop;
         }
         if (first >= end) return;
-// A tensor of one bit per lane; the bits of a repeat lie `bytesPerRepeat` behind those of the one before (0: all use the same).
-inline TensorRef Packed(TensorRef bits, uint32_t bytesPerRepeat) {
-    bits.size = 1;
-    bits.stride = {1, int64_t(bytesPerRepeat)};
-    bits.packed = true;
-    return bits;
-}
-
         const uint32_t blocks = (end - first) / perBlock;
         Add({start + uint64_t(LaneOffset(first, size, stride.block)), kBlockBytes, stride.block == 0 && blocks ? 1 : blocks,
              count1, stride.block * kBlockBytes, repeatBytes});
@@ -232,17 +191,27 @@ struct TensorRef {
     uint64_t address, end;  // of the tensor's first byte, of its buffer
     uint32_t size;          // bytes per element
     Stride stride;
+    bool packed = false;    // one bit per lane, a repeat's bits side by side; stride.repeat is in bytes
 
     int64_t RepeatBytes() const { return packed ? stride.repeat : stride.repeat * kBlockBytes; }
     // Bytes from the start of a repeat to the end of its last active lane (block strides are not negative).
     int64_t SpanOf(const Lanes& lanes, uint32_t repeat) const {
         const uint32_t reach = lanes.Reach(repeat);
+        if (packed) return (reach + 7) / 8;
         return reach == 0 ? 0 : LaneOffset(reach - 1, size, stride.block) + size;
     }
 };
 template <typename T>
 TensorRef Ref(const LocalTensor<T>& tensor, const char* name, Stride stride = {}) {
     return {name, tensor.Where(), tensor.Address(), tensor.End(), uint32_t(sizeof(T)), stride};
+}
+
+// A tensor of one bit per lane; the bits of a repeat lie `bytesPerRepeat` behind those of the one before (0: all use the same).
+inline TensorRef Packed(TensorRef bits, uint32_t bytesPerRepeat) {
+    bits.size = 1;
+    bits.stride = {1, int64_t(bytesPerRepeat)};
+    bits.packed = true;
+    return bits;
 }
 
 // Adds the operand to the instruction and returns it, for its regions and alignment.

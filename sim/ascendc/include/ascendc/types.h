@@ -6,6 +6,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "ascendc/float_bits.h"
 #include "sim/core/types.h"
 
 // --- compiler keywords: address spaces and function kinds mean nothing to a host compiler ------------------------
@@ -61,19 +62,13 @@ struct bfloat16_t {
 
     bfloat16_t() = default;
     template <typename Number, typename = std::enable_if_t<std::is_arithmetic_v<Number> || std::is_same_v<Number, half>>>
-    constexpr explicit bfloat16_t(Number value) : bits(Round(static_cast<float>(value))) {}
+    constexpr explicit bfloat16_t(Number value) : bits(sim::Bfloat16OfFloat(static_cast<float>(value))) {}
 
-    constexpr explicit operator float() const { return __builtin_bit_cast(float, uint32_t(bits) << 16); }
+    constexpr explicit operator float() const { return sim::FloatOfBfloat16(bits); }
     constexpr explicit operator half() const { return static_cast<half>(static_cast<float>(*this)); }
     constexpr explicit operator int32_t() const { return static_cast<int32_t>(static_cast<float>(*this)); }
 
     static constexpr bfloat16_t FromBits(uint16_t bits) { return __builtin_bit_cast(bfloat16_t, bits); }
-    // Round to nearest even; a NaN stays a (quiet) NaN even if only its low mantissa bits were set.
-    static constexpr uint16_t Round(float value) {
-        const uint32_t u = __builtin_bit_cast(uint32_t, value);
-        if ((u & 0x7fffffffu) > 0x7f800000u) return uint16_t((u >> 16) | 0x40u);
-        return uint16_t((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-    }
 };
 constexpr bool operator==(bfloat16_t a, bfloat16_t b) { return static_cast<float>(a) == static_cast<float>(b); }
 constexpr bool operator!=(bfloat16_t a, bfloat16_t b) { return !(a == b); }

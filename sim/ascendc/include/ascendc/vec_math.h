@@ -57,29 +57,6 @@ SIM_INLINE inline T Magnitude(T a) {
 
 SIM_INLINE inline float SquareRoot(float a) { return ::sqrtf(a); }
 
-// exp in double, rounded once: within 0.501 ulp of float, and the same on every host and in every lane.
-SIM_INLINE inline float Exponential(float a) {
-    // exp(89) is infinite in float and exp(-104) is 0: cut there, in integers, since a float comparison becomes a branch
-    const uint32_t bits = Bits<uint32_t>(a), magnitude = bits & 0x7fffffff;
-    const uint32_t limit = 0x42b20000 + (bits >> 31) * (0x42d00000 - 0x42b20000);  // 89.0f, or 104.0f
-    const double x = Bits<float>((magnitude < limit ? magnitude : limit) | (bits & 0x80000000));
-    const double shifted = x * 0x1.71547652b82fep+0 + 0x1.8p52;  // log2(e); the sum rounds to an integer n in the low bits
-    const double f = x - (shifted - 0x1.8p52) * 0x1.62e42fefa39efp-1;  // ln(2); |f| <= 0.35
-    // Taylor to f^9: the next term is below 1e-11 of the result
-    double sum = 1.0 / 362880;
-    sum = sum * f + 1.0 / 40320;
-    sum = sum * f + 1.0 / 5040;
-    sum = sum * f + 1.0 / 720;
-    sum = sum * f + 1.0 / 120;
-    sum = sum * f + 1.0 / 24;
-    sum = sum * f + 1.0 / 6;
-    sum = sum * f + 0.5;
-    sum = sum * f + 1.0;
-    sum = sum * f + 1.0;
-    const float result = float(sum * Bits<double>((Bits<uint64_t>(shifted) + 1023) << 52));  // times 2^n
-    return Bits<float>(Bits<uint32_t>(result) | (magnitude > 0x7f800000 ? 0x7fc00000 : 0));  // NaN
-}
-
 template <typename T>
 SIM_INLINE inline T ShiftedLeft(T a, uint32_t by) {
     return by >= 8 * sizeof(T) ? T(0) : T(std::make_unsigned_t<T>(a) << by);

@@ -98,7 +98,7 @@ REG_UNARY(Abs, regimpl::kNumber, regimpl::ArithmeticCost<U>(), regimpl::Magnitud
 REG_UNARY(Neg, regimpl::kNumber, regimpl::ArithmeticCost<U>(), -a)
 REG_UNARY(Relu, regimpl::kNumber, regimpl::ArithmeticCost<U>(), regimpl::Larger(a, decltype(a)(0)))
 REG_UNARY(Not, regimpl::kInteger, regimpl::ArithmeticCost<U>(), ~a)
-REG_UNARY(Exp, regimpl::kFloating, regimpl::SlowCost<U>(16), regimpl::ExpOf(a))
+REG_UNARY(Exp, regimpl::kFloating, regimpl::SlowCost<U>(16), sim::Exponential(a))
 REG_UNARY(Ln, regimpl::kFloating, regimpl::SlowCost<U>(16), regimpl::LnOf(a))
 REG_UNARY(Log, regimpl::kFloating, regimpl::SlowCost<U>(16), regimpl::LnOf(a))
 REG_UNARY(Log2, regimpl::kFloating, regimpl::SlowCost<U>(16), regimpl::Log2Of(a))

@@ -161,7 +161,7 @@ inline void ExpSub(S& dst, V& src0, V& src1, MaskReg& mask, sim::Location where 
     b.taint = regimpl::SpreadTaint<4>(src1.taint);
     MaskReg active = mask;
     for (uint64_t& word : active.word) word >>= part * sizeof(Src);
-    regimpl::Apply<regimpl::Merging<mode>()>(dst, active, [](float x, float y) REG_INLINE { return regimpl::ExpOf(x - y); }, a, b);
+    regimpl::Apply<regimpl::Merging<mode>()>(dst, active, [](float x, float y) REG_INLINE { return sim::Exponential(x - y); }, a, b);
 }
 template <typename T = DefaultType, auto mode = MaskMergeMode::ZEROING, typename U, typename = IfRegisters<U>>
 inline void FusedExpSub(U& dst, U& src0, U& src1, MaskReg& mask, sim::Location where = sim::Location::Here()) {

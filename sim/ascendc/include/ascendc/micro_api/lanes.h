@@ -18,6 +18,7 @@
 
 namespace AscendC::Reg::regimpl {
 
+using sim::Bits;
 using sim::Location;
 using sim::RegCost;
 using sim::Taint;
@@ -43,37 +44,13 @@ template <> struct UintOf<8> { using Type = uint64_t; };
 template <> struct UintOf<16> { using Type = unsigned __int128; };
 template <uint32_t bytes> using Uint = typename UintOf<bytes>::Type;
 
-template <typename To, typename From>
-REG_INLINE inline To Bits(From value) {
-    static_assert(sizeof(To) == sizeof(From));
-    return __builtin_bit_cast(To, value);
-}
-
-// half <-> float in integer arithmetic: vectorises on any host, and keeps half denormals, which the float flush-to-zero mode
-// of a vector function would otherwise turn to zero.
-REG_INLINE inline float HalfToFloat(uint16_t bits) {
-    const uint32_t size = uint32_t(bits & 0x7fff) << 13;                  // exponent and mantissa in place
-    const uint32_t bias = 112u << 23;                                     // 127 - 15
-    const uint32_t normal = size + (size >= (31u << 23) ? 2 * bias : bias);   // infinity and NaN go to exponent 255
-    const uint32_t denormal = Bits<uint32_t>(Bits<float>(size + (113u << 23)) - 0x1p-14f);
-    return Bits<float>(uint32_t(bits & 0x8000) << 16 | (size < (1u << 23) ? denormal : normal));
-}
-REG_INLINE inline uint16_t FloatToHalf(float value) {   // round to nearest even
-    const uint32_t bits = Bits<uint32_t>(value), size = bits & 0x7fffffff;
-    const uint32_t normal = (size - (112u << 23) + 0xfff + (size >> 13 & 1)) >> 13;
-    const uint32_t denormal = Bits<uint32_t>(Bits<float>(size) + 0.5f) - Bits<uint32_t>(0.5f);   // ulp of 0.5 is 2^-24
-    const uint32_t special = size > 0x7f800000 ? 0x7e00 | (size >> 13 & 0x1ff) : 0x7c00;
-    const uint32_t result = size >= 0x47800000 ? special : size < 0x38800000 ? denormal : normal;
-    return uint16_t(bits >> 16 & 0x8000) | uint16_t(result);
-}
-
 // The type a lane is computed in: float for all float types (one operation in float, rounded once more to 16 bits, is
 // the correctly rounded 16-bit result); twice the width for integers, so that sums and negations do not overflow. Products of
 // unsigned lanes may: see Product.
 template <typename T>
 REG_INLINE inline auto Widen(T value) {
-    if constexpr (std::is_same_v<T, bfloat16_t>) return Bits<float>(uint32_t(Bits<uint16_t>(value)) << 16);
-    else if constexpr (std::is_same_v<T, half>) return HalfToFloat(Bits<uint16_t>(value));
+    if constexpr (std::is_same_v<T, bfloat16_t>) return sim::FloatOfBfloat16(Bits<uint16_t>(value));
+    else if constexpr (std::is_same_v<T, half>) return sim::FloatOfHalf(Bits<uint16_t>(value));
     else if constexpr (!std::is_integral_v<T>) return value;
     else if constexpr (sizeof(T) == 8) return static_cast<__int128>(value);
     else if constexpr (sizeof(T) == 4) return static_cast<int64_t>(value);
@@ -82,13 +59,9 @@ REG_INLINE inline auto Widen(T value) {
 template <typename T, typename V>
 REG_INLINE inline T Narrow(V value) {
     if constexpr (std::is_same_v<T, bfloat16_t> && !std::is_same_v<V, bfloat16_t>) {
-        // round to nearest even; a NaN stays a quiet NaN
-        const uint32_t bits = Bits<uint32_t>(static_cast<float>(value));
-        const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-        const uint32_t quiet = bits >> 16 | 0x40;
-        return Bits<T>(uint16_t((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded));
+        return Bits<T>(sim::Bfloat16OfFloat(static_cast<float>(value)));
     } else if constexpr (std::is_same_v<T, half> && std::is_same_v<V, float>) {
-        return Bits<half>(FloatToHalf(value));
+        return Bits<half>(sim::HalfOfFloat(value));
     } else {
         return static_cast<T>(value);
     }

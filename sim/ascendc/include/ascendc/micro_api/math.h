@@ -66,34 +66,6 @@ REG_INLINE inline float Integral(float a) {
     else return __builtin_rintf(a);
 }
 
-// 2^n for |n| < 1023
-REG_INLINE inline double PowerOfTwo(int64_t n) { return Bits<double>((n + 1023) << 52); }
-
-// exp(x) = 2^n * exp(r), r = x - n ln 2 in [-ln 2 / 2, ln 2 / 2]. In double, so the float result is within 0.51 ulp.
-REG_INLINE inline float ExpOf(float x) {
-    constexpr double kLog2E = 1.44269504088896340736, kLn2 = 0.693147180559945309417, kShift = 6755399441055744.0;  // 1.5 * 2^52
-    // |x| is limited to 150 as an integer, which no compiler turns into a branch; NaN is put back at the end.
-    const uint32_t bits = Bits<uint32_t>(x), size = bits & 0x7fffffff, limit = Bits<uint32_t>(150.0f);
-    const double v = Bits<float>((size < limit ? size : limit) | (bits & 0x80000000u));
-    const double shifted = v * kLog2E + kShift;   // the low bits of its mantissa are n
-    const double n = shifted - kShift;
-    const double r = v - n * kLn2;
-    double p = 1.0 / 3628800;                     // Taylor up to r^10 / 10!: truncation below 2e-13
-    p = p * r + 1.0 / 362880;
-    p = p * r + 1.0 / 40320;
-    p = p * r + 1.0 / 5040;
-    p = p * r + 1.0 / 720;
-    p = p * r + 1.0 / 120;
-    p = p * r + 1.0 / 24;
-    p = p * r + 1.0 / 6;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
-    const int64_t exponent = Bits<int64_t>(shifted) - Bits<int64_t>(kShift);
-    const float result = static_cast<float>(p * PowerOfTwo(exponent));
-    return x != x ? x : result;
-}
-
 // x = m * 2^e, m in [sqrt(1/2), sqrt(2)): log2(x) = e + 2 atanh(s) / ln 2, s = (m - 1) / (m + 1).
 struct Logarithm {
     double exponent, mantissa;   // e, ln(m)
