@@ -50,6 +50,13 @@ def register(name: str, function: type[torch.autograd.Function]) -> None:
     _LIBRARY.impl(name, gate, "Autograd", with_keyset=True)
 
 
+def define(schema: str, function, fake) -> None:
+    """An operator of PyTorch calls, the same for every device; a compiler takes it as one node."""
+    name = _LIBRARY.define(schema)
+    _LIBRARY.impl(name, function, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"custom::{name}", fake, lib=_LIBRARY)
+
+
 def _has_tangent(args) -> bool:
     if forward_ad._current_level < 0:
         return False

@@ -71,6 +71,13 @@ def to_opdef(mixes: Tensor, rsqrt: Tensor, hc_scale: Tensor, hc_base: Tensor, x:
 
 
 def _sinkhorn_backward(dcomb: Tensor, softmax: Tensor, iters: int, eps: float) -> Tensor:
+    """Gradient of the comb logits. Where nobody differentiates it again, one operator: a compiler would unroll the steps."""
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        return _walk_back(dcomb, softmax, iters, eps)
+    return torch.ops.custom._npu_hc_pre_sinkhorn_comb_backward(dcomb, softmax, iters, eps)
+
+
+def _walk_back(dcomb: Tensor, softmax: Tensor, iters: int, eps: float) -> Tensor:
     """Gradient of the comb logits. One step y = z / S, S = sum z + eps, has dz = (dy - sum(dy * y)) / S; the steps are run again
     forward and then walked back, which is cheaper than keeping them from the forward pass."""
     steps = []  # (axis, y, S): columns are axis -2, rows axis -1
@@ -139,3 +146,6 @@ class _HcPreSinkhorn(torch.autograd.Function):
 
 
 _autograd.register(NAME, _HcPreSinkhorn)
+_autograd.define("_npu_hc_pre_sinkhorn_comb_backward(Tensor dcomb, Tensor softmax, int iters, float eps) -> Tensor",
+                 lambda *args: _walk_back(*args).contiguous(),
+                 fake=lambda dcomb, softmax, iters, eps: torch.empty_like(softmax, memory_format=torch.contiguous_format))
