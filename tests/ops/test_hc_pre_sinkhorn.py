@@ -248,6 +248,15 @@ def test_native_any_shape(shape, iters, eps, law, seed):
     assert_sinkhorn_matches(got, inputs, n, iters, eps)
 
 
+@pytest.mark.parametrize("law", ["uniform", "rows", "closed"])
+def test_native_ends_also_after_2_31_iterations(law, rng):
+    """In float32 the rounds end in a cycle: the rest of 2^31 of them is not computed, and gives the same bits."""
+    inputs = sinkhorn_inputs(law, rng, (19,), 4, 16, torch.float32)
+    comb = {iters: custom_ops.hc_pre_sinkhorn(**inputs, hc_sinkhorn_iters=iters)[2] for iters in (100_000, 2**31 - 1)}
+    torch.testing.assert_close(comb[100_000], comb[2**31 - 1], rtol=2e-6, atol=0)
+    assert_sinkhorn_matches(custom_ops.hc_pre_sinkhorn(**inputs, hc_sinkhorn_iters=200), inputs, 4, 200, 1e-5)
+
+
 def test_inputs_feed_each_other(backend, rng):
     """The model's composition: rsqrt from hc_pre_inv_rms, mixes from a projection of the same x."""
     x = x_of("rows", rng, (33,), 4, 64, torch.bfloat16)

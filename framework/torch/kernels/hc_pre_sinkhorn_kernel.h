@@ -11,6 +11,7 @@ template <int kStreams>  // 0: args.streams at run time
 struct Mixer {
     static constexpr int kCapacity = kStreams ? kStreams : kMaxStreams;
     static constexpr int kMixes = (2 + kCapacity) * kCapacity;
+    static constexpr int64_t kUnwatched = 64;  // rounds of any real model: not worth looking for the end
 
     const SinkhornArgs& args;
     const int n = kStreams ? kStreams : args.streams;
@@ -42,11 +43,35 @@ struct Mixer {
         for (int k = 0; k < n * n; ++k) c[k] = mix[2 * n + k];
         Softmax(c);
         NormalizeColumns(c);
-        for (int64_t round = 1; round < args.iterations; ++round) {
+        const int64_t rounds = args.iterations < kUnwatched ? args.iterations : kUnwatched;
+        for (int64_t round = 1; round < rounds; ++round) {
             NormalizeRows(c);
             NormalizeColumns(c);
         }
         for (int k = 0; k < n * n; ++k) mix[2 * n + k] = c[k];
+        if (args.iterations > rounds) Finish(mix + 2 * n, args.iterations - rounds);
+    }
+
+    // The other `rounds` rounds. In float32 they end in a cycle, nearly always of one state: found as Brent does, and of what is
+    // left only the part of a cycle is computed. 2^31 rounds, which nothing could interrupt, take no longer than thousands do.
+    __attribute__((noinline)) void Finish(Float* c, int64_t rounds) const {
+        Float seen[kCapacity * kCapacity];
+        const size_t bytes = n * n * sizeof(Float);
+        std::memcpy(static_cast<void*>(seen), c, bytes);
+        int64_t since = 0, span = 1;  // rounds from `seen` to c, and to the next state to remember
+        while (rounds > 0) {
+            NormalizeRows(c);
+            NormalizeColumns(c);
+            --rounds;
+            ++since;
+            if (std::memcmp(seen, c, bytes) == 0) {
+                rounds %= since;
+            } else if (since == span) {
+                std::memcpy(static_cast<void*>(seen), c, bytes);
+                since = 0;
+                span *= 2;
+            }
+        }
     }
 
     // C = softmax over j + eps
