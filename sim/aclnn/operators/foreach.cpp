@@ -8,14 +8,13 @@ Scalar Item(const Tensor& scalar) { return scalar.item(); }
 void Give(const Outs& out, const std::vector<Tensor>& results) {
     for (size_t i = 0; i < out.size(); ++i) out[i] = results[i];
 }
-// modes of RoundOffNumber
+// modes of RoundOffNumber: the rounding modes of the cast instruction
 std::vector<Tensor> Round(const Tensors& x, int64_t mode) {
     switch (mode) {
         case 1: return at::_foreach_round(x);
         case 2: return at::_foreach_floor(x);
         case 3: return at::_foreach_ceil(x);
-        case 4: return at::_foreach_trunc(x);
-        case 6: return at::_foreach_frac(x);
+        case 5: return at::_foreach_trunc(x);
         default: TORCH_CHECK(false, "rounding mode ", mode, " is not modelled");
     }
 }

@@ -2,6 +2,7 @@
 // number of host threads. They are not the numbers of a device, whose Philox rounds are not modelled.
 #include <ATen/CPUGeneratorImpl.h>
 
+#include "sim/aclnn/drop_mask.h"
 #include "sim/aclnn/operator.h"
 
 namespace sim::aclnn {
@@ -25,22 +26,6 @@ void Draw(const Out& out, Fill&& fill) {
     out = drawn;
 }
 
-// A bit per element, 128 elements at a time: 1 keeps it.
-constexpr int64_t kMaskAlign = 128;
-void PackMask(const Tensor& keep, const Out& mask) {
-    const Tensor bits = at::zeros({(keep.numel() + kMaskAlign - 1) / kMaskAlign * kMaskAlign}, at::kByte);
-    bits.narrow(0, 0, keep.numel()).copy_(keep.flatten());
-    const Tensor weights = at::tensor({1, 2, 4, 8, 16, 32, 64, 128}, at::kByte);
-    const Tensor bytes = (bits.view({-1, 8}) * weights).sum(1).to(at::kByte);
-    const int64_t count = std::min(bytes.numel(), static_cast<int64_t>(mask.nbytes()));
-    Tensor raw = at::from_blob(mask.data_ptr(), {static_cast<int64_t>(mask.nbytes())}, at::kByte);
-    raw.zero_().narrow(0, 0, count).copy_(bytes.narrow(0, 0, count));
-}
-Tensor UnpackMask(const Tensor& mask, at::IntArrayRef sizes) {
-    const Tensor raw = at::from_blob(mask.data_ptr(), {static_cast<int64_t>(mask.nbytes()), 1}, at::kByte);
-    const Tensor bits = at::bitwise_right_shift(raw, at::arange(8, at::kByte)).bitwise_and(1).flatten();
-    return bits.narrow(0, 0, c10::multiply_integers(sizes)).view(sizes).to(at::kBool);
-}
 Tensor Keep(at::IntArrayRef sizes, double dropped, at::Generator numbers) { return at::empty(sizes, at::kBool).bernoulli_(1 - dropped, numbers); }
 Tensor Kept(const Tensor& self, const Tensor& keep, double scale) { return at::where(keep, self * scale, at::zeros({}, self.options())); }
 Tensor Dropout(const Tensor& self, const Tensor& keep, double dropped) { return Kept(self, keep, dropped < 1 ? 1 / (1 - dropped) : 0); }
