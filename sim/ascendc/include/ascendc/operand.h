@@ -14,6 +14,7 @@
 namespace sim::vec {
 
 using AscendC::LocalTensor;
+using sim::Bits;
 
 inline constexpr uint32_t kBlockBytes = 32;
 inline constexpr uint32_t kRepeatBytes = 256;

@@ -8,6 +8,8 @@ extern "C" float sqrtf(float) noexcept __attribute__((const));
 
 namespace sim::vec {
 
+using sim::Exponential;
+
 // Integer overflow: the documentation of Add and Sub says that int16 and int32 saturate; products were seen to keep their
 // low bits. Other integer types wrap.
 template <typename T, typename Wider>
