@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import click
@@ -46,7 +47,8 @@ def sim():
     \b
     Exit codes: 0 fine, 1 the kernel broke a rule (the report says where), 2 usage or build error.
     """
-    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # CPU tensors only: whether torch_npu can be loaded does not matter
+    if "torch" not in sys.modules:
+        os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # CPU tensors only: whether torch_npu can be loaded does not matter
 
 
 @contextlib.contextmanager
@@ -104,18 +106,16 @@ def build(path, soc, ops, output, jobs):
       custom-ops sim build .
       custom-ops sim build ~/ops/my_op --soc ascend950 --output opp/vendors/mine
     """
-    import shutil
-
     from .sim import builder, runtime
 
     with _reported():
         names = soc.split(",")
         for name in names:
             runtime.find_soc(name)
-        for name in names:
-            package = builder.build_package(path, name, ops or None, jobs)
-            if output:
-                shutil.copytree(package.path, output, dirs_exist_ok=True)
+        packages = [builder.build_package(path, name, ops or None, jobs) for name in names]
+        if output:
+            builder.export(packages, Path(output))
+        for name, package in zip(names, packages, strict=True):
             prefix = f"{name}: " if len(names) > 1 else ""
             click.echo(f"{prefix}{output or package.path}")
             for op in package.ops.values():

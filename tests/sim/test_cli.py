@@ -1,6 +1,7 @@
 """custom-ops on the command line: what it prints and its exit codes."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,21 @@ def test_build_for_several_socs():
     assert [line.split(":")[0] for line in lines] == ["ascend910b"] * 2 + ["ascend950"] * 2
     text = custom_ops("sim", "build", OPS / "axpy", "--soc", "ascend910b,nosuch", code=2)
     assert "soc 'nosuch' is not known" in text and "Axpy(" not in text
+
+
+def test_output_for_several_socs_has_what_any_of_them_has(tmp_path):
+    folder, output = tmp_path / "ops", tmp_path / "package"
+    for op in ("axpy", "meet"):
+        shutil.copytree(OPS / op, folder, dirs_exist_ok=True)
+    meet = folder / "op_host" / "meet.cpp"
+    meet.write_text(meet.read_text().replace('{"ascend910b", "ascend910_93", "ascend950"}', '{"ascend950"}'))
+    custom_ops("sim", "build", folder, "--soc", "ascend950,ascend910b", "--output", output)  # the last one lacks Meet
+    assert {op["type"] for op in json.loads((output / "op_info.json").read_text())} == {"Axpy", "Meet"}
+    api = (output / "op_api" / "lib" / "libcust_opapi.so").read_bytes()
+    assert b"aclnnAxpyGetWorkspaceSize" in api and b"aclnnMeetGetWorkspaceSize" in api
+    assert {p.name for p in (output / "op_api" / "include").iterdir()} == {"aclnn_axpy.h", "aclnn_meet.h"}
+    assert list((output / "kernel" / "membase").glob("axpy_*.so")) and not list((output / "kernel" / "membase").glob("meet_*.so"))
+    assert list((output / "kernel" / "regbase").glob("axpy_*.so")) and list((output / "kernel" / "regbase").glob("meet_*.so"))
 
 
 def test_version():

@@ -58,11 +58,14 @@ def build() -> Path:
 
 
 def _cached() -> Path:
-    from ..sim import cache
+    from ..sim import cache, sources
 
     parts: list[str | bytes] = [*versions(), *_FLAGS]
-    for source in sorted([*SOURCES.glob("*.h"), *SOURCES.glob("npu/*")]):
-        parts += [source.name, source.read_bytes()]
+    read: dict[Path, bytes] = {}
+    for source in sorted((SOURCES / "npu").glob("*.cpp")):
+        sources.closure(source, [], read)
+    for path, data in read.items():
+        parts += [path.name, data]
     return cache.root() / "npu" / f"libcustom_ops_torch_npu-{cache.key_of(parts)}.so"
 
 

@@ -49,16 +49,17 @@ def _script(main: types.ModuleType, target: str) -> CodeType:
             raise CannotRun(f"can't find '__main__' module in {os.path.abspath(target)!r}", 1)
         return _become(main, spec)
     _first_on_path(os.path.dirname(os.path.realpath(target)))
-    main.__file__, main.__cached__ = target, None
-    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", target)
+    path = os.path.abspath(target)
+    main.__file__, main.__cached__ = path, None
+    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
     try:
-        with open(target, "rb") as file:
+        with open(path, "rb") as file:
             code = pkgutil.read_code(file)  # of a .pyc
             if code is None:
                 file.seek(0)
-                code = compile(file.read(), target, "exec")
+                code = compile(file.read(), path, "exec")
     except OSError as error:
-        raise CannotRun(f"can't open file {os.path.abspath(target)!r}: [Errno {error.errno}] {error.strerror}", 2) from None
+        raise CannotRun(f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}", 2) from None
     return code
 
 

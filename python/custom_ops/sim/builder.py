@@ -87,6 +87,19 @@ def build_package(path, soc: str, ops: Sequence[str] | None = None, jobs: int | 
     return Package(_assemble(files, chosen, root.name), root, arch, {op.type: op for op in chosen}, kernels)
 
 
+def export(packages: Sequence[Package], output: Path) -> None:
+    """One package in `output` of those that one op folder gives for several SoCs: every operator and every kernel of any of them.
+
+    An operator may be configured for some of the SoCs only, so each package alone has its own list of operators.
+    """
+    ops = {name: op for package in packages for name, op in package.ops.items()}
+    for package in packages:
+        shutil.copytree(package.path, output, dirs_exist_ok=True)
+    opapi, _ = compiler.compile_unit(_opapi_unit(packages[0].root, list(ops.values())))
+    shutil.copyfile(opapi, output / "op_api" / "lib" / "libcust_opapi.so")
+    (output / "op_info.json").write_text(_info(list(ops.values())))
+
+
 def _host_sources(root: Path) -> list[Path]:
     if not (root / "op_host").is_dir() or not (root / "op_kernel").is_dir():
         lacking = " and ".join(f"{n}/" for n in ("op_host", "op_kernel") if not (root / n).is_dir())
@@ -180,6 +193,10 @@ def _assemble(files: dict[str, Path], ops: list[OpInfo], name: str) -> Path:
         for place, text in headers.items():
             (package / place).parent.mkdir(parents=True, exist_ok=True)
             (package / place).write_text(text)
-        (package / "op_info.json").write_text("[" + ",\n".join(op.json() for op in ops) + "]\n")
+        (package / "op_info.json").write_text(_info(ops))
 
     return cache.obtain("packages", f"{prefix}-{key}", make)[0]
+
+
+def _info(ops: list[OpInfo]) -> str:
+    return "[" + ",\n".join(op.json() for op in ops) + "]\n"
