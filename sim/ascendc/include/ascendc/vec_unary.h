@@ -53,7 +53,7 @@ namespace AscendC {
 // Ln: libm in float. Rsqrt and Reciprocal: the device runs them at full rate and may approximate; no public
 // document gives the bits, so they are exact here and a kernel must not rely on more than a loose tolerance.
 //        name        arch 2201              arch 3510 adds              cost  16-bit takes 2x  lane
-SIM_UNARY(Exp,        kHalf | kFloat,        0,                    VectorExp,    true,  Exponential(a))
+SIM_UNARY(Exp,        kHalf | kFloat,        0,                    VectorExp,    true,  sim::Exponential(a))
 SIM_UNARY(Ln,         kHalf | kFloat,        0,                    VectorExp,    true,  __builtin_logf(a))
 SIM_UNARY(Sqrt,       kHalf | kFloat,        0,                    VectorExp,    true,  SquareRoot(a))
 SIM_UNARY(Rsqrt,      kHalf | kFloat,        0,                    VectorSimple, false, 1.0f / SquareRoot(a))
