@@ -50,7 +50,7 @@ def with_cann(with_torch_npu, empty_libraries, monkeypatch):
 
 
 def python(*arguments, cwd=None, stdin=None, **variables) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=300, cwd=cwd, input=stdin,
+    return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=900, cwd=cwd, input=stdin,
                           env={**os.environ, **variables})
 
 

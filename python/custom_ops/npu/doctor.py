@@ -147,7 +147,8 @@ def _compiler() -> Check:
         tool = compiler.find()
     except BuildError as error:
         return Check("compiler", MISSING, "none for kernels", str(error))
-    return Check("compiler", OK, f"{' '.join(tool.command)}: {' '.join(tool.identity.split()[:2]).replace('"', '')}, for kernels")
+    kind, version = tool.identity.replace('"', '').split()[:2]
+    return Check("compiler", OK, f"{' '.join(tool.command)}, {kind} {version}, for kernels")
 
 
 def _op_packages(cann: environment.Cann | None) -> Iterator[Check]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,8 +102,8 @@ def simulated() -> bool:
     return any(is_stand_in(folder) and (folder / RUNTIME).exists() for folder in _library_path())
 
 
-def export(settings: Settings, packages: Iterable[Path] = ()) -> None:
-    """Sets the variables that torch_npu, the stand-ins and child processes read."""
+def export(settings: Settings, package: Path) -> None:
+    """Sets the variables that torch_npu, the stand-ins and child processes read. `package` goes behind the user's own ones."""
     from . import toolkit
 
     os.environ.update(settings.variables())
@@ -112,9 +111,10 @@ def export(settings: Settings, packages: Iterable[Path] = ()) -> None:
     home = toolkit.folder()
     os.environ["ASCEND_HOME_PATH"] = os.environ["ASCEND_TOOLKIT_HOME"] = str(home)
     os.environ["ASCEND_OPP_PATH"] = str(home / "opp")
-    for package in packages:  # behind the user's own
-        paths = [p for p in os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(":") if p and p != str(package)]
-        os.environ["ASCEND_CUSTOM_OPP_PATH"] = ":".join([*paths, str(package)])
+    before = os.environ.get("CUSTOM_OPS_NPU_PACKAGE")  # of the process that started this one, perhaps for another chip
+    paths = [p for p in os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(":") if p and p not in (before, str(package))]
+    os.environ["ASCEND_CUSTOM_OPP_PATH"] = ":".join([*paths, str(package)])
+    os.environ["CUSTOM_OPS_NPU_PACKAGE"] = str(package)
 
 
 def preload() -> None:

@@ -25,7 +25,7 @@ def run(kind: str, target: str, arguments: Sequence[str]) -> None:
     find = {"script": _script, "module": _module, "code": _code}[kind]
     sys.argv = [{"script": target, "module": "-m", "code": "-c"}[kind], *arguments]
     main = types.ModuleType("__main__")
-    main.__builtins__ = sys.modules["builtins"]
+    main.__builtins__, main.__loader__ = sys.modules["builtins"], importlib.machinery.BuiltinImporter
     code = None
     try:
         code = find(main, target)

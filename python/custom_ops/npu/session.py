@@ -43,7 +43,7 @@ def settings(options) -> Settings:
 def simulate(wanted: Settings) -> None:
     """Puts the simulated NPU into this process and its children."""
     package = packages.own(wanted.soc or environment.soc_name())  # refuses unknown chips
-    environment.export(wanted, [package])
+    environment.export(wanted, package)
     environment.preload()
 
 

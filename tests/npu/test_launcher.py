@@ -1,0 +1,101 @@
+"""The launcher with the real torch_npu: what surrounds a user's script. How it runs scripts is in tests/test_npu_launcher.py."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from custom_ops import _paths, sim
+from custom_ops.npu import library
+
+USE = "import torch, custom_ops\nx = torch.ones(3, 4, 64)\nprint(custom_ops.hc_pre_inv_rms(x.npu()).cpu().sum().item())\n"
+
+
+def python(*arguments, cwd=None, **variables) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=900, cwd=cwd,
+                          env={**os.environ, **variables})
+
+
+def test_nothing_is_printed_and_no_file_is_left(simulated, tmp_path):
+    (tmp_path / "work").mkdir()
+    cache = str(sim.cache_dir())
+    done = python("-m", "custom_ops.npu", "-c", USE, cwd=tmp_path / "work", HOME=str(tmp_path), CUSTOM_OPS_CACHE_DIR=cache)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3.0\n", "")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_child_of_plain_python_has_the_npu():
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {USE!r}], check=True)"
+    done = python("-m", "custom_ops.npu", "-c", code)
+    assert done.stdout == "3.0\n", done.stderr
+
+
+@pytest.mark.parametrize("imports", ["import torch, custom_ops, torch_npu", "import custom_ops, torch, torch_npu",
+                                     "import torch_npu, torch, custom_ops", "import custom_ops, torch"])
+@pytest.mark.parametrize("autoload", ["0", "1"])
+def test_any_order_of_imports(imports, autoload):
+    if autoload == "0" and "torch_npu" not in imports:
+        imports += "\nimport torch_npu"
+    done = python("-m", "custom_ops.npu", "-c", USE.replace("import torch, custom_ops", imports), TORCH_DEVICE_BACKEND_AUTOLOAD=autoload)
+    assert done.stdout == "3.0\n", done.stderr
+
+
+def test_report_and_trace(simulated, tmp_path):
+    done = python("-m", "custom_ops.npu", "--report", "--trace", "trace.json", "-c", USE + USE, cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout == "3.0\n3.0\n", done.stderr
+    row = next(line.split() for line in done.stderr.splitlines() if "HcPreInvRms" in line)
+    assert row[:3] == ["HcPreInvRms", "2", "3"] and row[-1] == "0"
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert any(event["ph"] == "X" for event in events)
+
+
+def test_report_of_a_script_that_fails(simulated, tmp_path):
+    done = python("-m", "custom_ops.npu", "--report", "-c", USE + "raise SystemExit(5)", cwd=tmp_path)
+    assert done.returncode == 5 and "HcPreInvRms" in done.stderr
+
+
+def test_pytest_workers_report_together(simulated, tmp_path):
+    (tmp_path / "test_use.py").write_text(f"import pytest\n@pytest.mark.parametrize('i', range(4))\ndef test(i):\n    exec({USE!r})\n")
+    done = python("-m", "pytest", "-p", "custom_ops.npu", "--npu-report", "-n", "2", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    row = next(line.split() for line in done.stdout.splitlines() if "HcPreInvRms" in line)
+    assert row[1] == "4"
+
+
+@pytest.fixture
+def without_library(tmp_path):
+    """A folder of libraries as a wheel has it that was built without torch_npu."""
+    for path in _paths.LIBRARY_DIR.iterdir():
+        if "torch_npu" not in path.name:
+            (tmp_path / path.name).symlink_to(path)
+    return tmp_path
+
+
+def test_operators_are_compiled_for_this_torch_npu(without_library, tmp_path_factory):
+    fresh = tmp_path_factory.mktemp("cache")
+    code = f"import os\nos.environ['CUSTOM_OPS_CACHE_DIR'] = {str(fresh)!r}\n{USE}"
+    done = python("-m", "custom_ops.npu", "-c", code, CUSTOM_OPS_LIB_DIR=str(without_library))
+    assert done.stdout == "3.0\n" and f"for torch_npu {library.versions()[1]}" in done.stderr, done.stderr
+    done = python("-m", "custom_ops.npu", "-c", code, CUSTOM_OPS_LIB_DIR=str(without_library))
+    assert (done.stdout, done.stderr) == ("3.0\n", "")
+
+
+def test_operators_that_cannot_be_compiled_fail_when_they_are_used(without_library, tmp_path_factory):
+    code = f"""
+import os
+os.environ |= dict(CUSTOM_OPS_CACHE_DIR={str(tmp_path_factory.mktemp("cache"))!r}, CXX="no-such-compiler")
+import torch, custom_ops
+print(custom_ops.hc_pre_inv_rms(torch.ones(2, 4, 8)).sum())
+custom_ops.hc_pre_inv_rms(torch.ones(2, 4, 8).npu())
+"""
+    done = python("-m", "custom_ops.npu", "-c", code, CUSTOM_OPS_LIB_DIR=str(without_library))
+    assert done.stdout == "tensor(2.)\n" and "UserWarning: custom_ops: no operators on NPU tensors" in done.stderr
+    assert "RuntimeError: custom_ops has no operators on NPU tensors in this process" in done.stderr
+    assert done.stderr.count("no usable C++ compiler (no-such-compiler: not found)") == 2
+
+
+def test_doctor_finds_everything(simulated):
+    done = python("-m", "custom_ops.cli", "doctor", "--json")
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 0 and checks["run"]["state"] == "ok" and checks["run"]["details"]["op"], done.stdout
