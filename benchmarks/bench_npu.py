@@ -78,15 +78,15 @@ def measure_npu() -> dict:
 
 def measure_kernels() -> dict:
     """Without a runtime: the two aclnn functions of the same package, called on the CPU's memory by the same thread."""
-    from custom_ops import _paths, sim
-    from custom_ops.sim import arrays, runtime
+    from custom_ops import _paths
+    from custom_ops.sim import arrays, builder, runtime
 
     runtime.apply(runtime.Options())
     figures = {}
     for op in OPS:
         call = call_of(op)[1]
-        package = sim.build(_paths.SOURCE_ROOT, "ascend910b", ops=[op])
-        library = ctypes.CDLL(str(package.path / "op_api" / "lib" / "libcust_opapi.so"))
+        package = builder.build_package(_paths.SOURCE_ROOT, "ascend910b")
+        library = ctypes.CDLL(str(package.opapi))
         prepare = getattr(library, f"aclnn{call.op_type}GetWorkspaceSize")
         run = getattr(library, f"aclnn{call.op_type}")
         bytes_, executor, taken = ctypes.c_uint64(), ctypes.c_void_p(), {"prepare": [], "run": []}

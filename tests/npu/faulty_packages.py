@@ -4,7 +4,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from custom_ops import _paths, sim
+from custom_ops import _paths
+from custom_ops.sim import builder
 
 FAULTY_TOKENS = 3  # the kernel reads a GB behind x
 REFUSED_TOKENS = 5  # the first phase refuses
@@ -49,7 +50,7 @@ def faulty_kernel(folder: Path, soc: str) -> Path:
     patched = text.replace("    AscendC::TPipe pipe;", f"    if (tilingData.tokens == {FAULTY_TOKENS}) x += 1 << 30;\n    AscendC::TPipe pipe;")
     assert patched != text
     source.write_text(patched)
-    return sim.build(folder, soc, ops=["hc_pre_inv_rms"]).path
+    return builder.build_package(folder, soc, ["hc_pre_inv_rms"]).path
 
 
 def failing_phases(folder: Path, package: Path) -> Path:

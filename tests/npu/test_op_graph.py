@@ -3,6 +3,7 @@
 import pytest
 import torch
 from op_table import DEVICE, assert_same_bits, on, to_cpu
+from torch._dynamo.testing import CompileCounterWithBackend
 
 import custom_ops
 
@@ -30,7 +31,7 @@ def module(op):
 @pytest.mark.parametrize("backend_name", ["eager", "aot_eager"])
 def test_compiles(op, backend_name, dynamic, rng):
     forward = module(op)
-    counter = torch._dynamo.testing.CompileCounterWithBackend(backend_name)
+    counter = CompileCounterWithBackend(backend_name)
     compiled = torch.compile(forward, fullgraph=True, dynamic=dynamic, backend=counter)
     for tokens, d in (((6,), 32), ((9,), 32), ((33,), 48)):
         inputs = on(DEVICE, op.inputs(rng, tokens, d, torch.bfloat16))
