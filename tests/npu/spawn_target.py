@@ -6,4 +6,4 @@ import custom_ops
 
 
 def put_result(queue) -> None:
-    queue.put(custom_ops.hc_pre_inv_rms(torch.ones(2, 4, 16).npu()).cpu())
+    queue.put(custom_ops.hc_pre_inv_rms(torch.ones(2, 4, 16).npu()).tolist())
