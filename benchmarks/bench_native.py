@@ -4,7 +4,7 @@ Bytes are counted as each input read once and each output written once. A ratio 
 round: other work on the machine slows both sides of it.
 
 Targets: hc_pre_sinkhorn at least 20 times eager, twice torch.compile and 80 % of read bandwidth; hc_pre_inv_rms 80 % of read bandwidth;
-at most 10 us per call at T = 1, d = 16.
+hc_post twice torch.compile and 80 % of copy bandwidth (it writes nearly as much as it reads); at most 10 us per call at T = 1, d = 16.
 """
 
 import ctypes
@@ -31,6 +31,9 @@ PROBE = """
 #include <cstdint>
 #include <thread>
 #include <vector>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 typedef uint64_t Line __attribute__((vector_size(64)));
 constexpr size_t kBlock = 1 << 14;  // lines: 1 MiB
 
@@ -42,11 +45,28 @@ static uint64_t ReadBlock(const Line* from) {  // four streams, as many loads in
     return all[0] + all[1] + all[2] + all[3] + all[4] + all[5] + all[6] + all[7];
 }
 
-extern "C" uint64_t ReadAll(const Line* from, size_t blocks, int threads) {
+static void CopyBlock(const Line* from, Line* to) {  // past the caches: nothing is read that is only written
+    for (size_t i = 0; i < kBlock; ++i) {
+#if defined(__AVX__)
+        const __m256i* source = reinterpret_cast<const __m256i*>(from + i);
+        for (int half = 0; half < 2; ++half) _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i) + half, _mm256_loadu_si256(source + half));
+#else
+        to[i] = from[i];
+#endif
+    }
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+}
+
+// `to` null: reads only.
+extern "C" uint64_t Stream(const Line* from, Line* to, size_t blocks, int threads) {
     std::atomic<size_t> next{0};
     std::atomic<uint64_t> sum{0};
     const auto work = [&] {
-        for (size_t block; (block = next++) < blocks;) sum += ReadBlock(from + block * kBlock);
+        for (size_t block; (block = next++) < blocks;)
+            if (to) CopyBlock(from + block * kBlock, to + block * kBlock);
+            else sum += ReadBlock(from + block * kBlock);
     };
     std::vector<std::thread> others;
     for (int i = 1; i < threads; ++i) others.emplace_back(work);
@@ -57,16 +77,25 @@ extern "C" uint64_t ReadAll(const Line* from, size_t blocks, int threads) {
 """
 
 
-def read_probe():
-    """A function that reads a tensor once, on as many threads as torch uses. Blocks go to whoever is free, as in the kernels."""
+def bandwidth_probe():
+    """A function that reads a tensor once, or copies it into another, on as many threads as torch uses. Blocks go to whoever is free, as
+    in the kernels."""
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "probe.cpp"), Path(folder, "probe.so")
         source.write_text(PROBE)
         compiler = os.environ.get("CXX", "g++")
         subprocess.run([compiler, "-std=c++17", "-O3", "-march=native", "-Wno-psabi", "-shared", "-fPIC", "-pthread", source, "-o", library], check=True)
-        read = ctypes.CDLL(str(library)).ReadAll
-    read.argtypes, read.restype = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_uint64
-    return lambda tensor: read(tensor.data_ptr(), tensor.numel() * tensor.element_size() >> 20, torch.get_num_threads())
+        stream = ctypes.CDLL(str(library)).Stream
+    stream.argtypes, stream.restype = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_uint64
+
+    def probe(tensor: torch.Tensor, target: torch.Tensor | None = None):
+        return stream(tensor.data_ptr(), None if target is None else target.data_ptr(), size(tensor) >> 20, torch.get_num_threads())
+
+    return probe
+
+
+def size(*tensors: torch.Tensor) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 def sinkhorn_formula(mixes, rsqrt, hc_scale, hc_base, x, n=4, iters=20, eps=1e-6):
@@ -83,6 +112,10 @@ def sinkhorn_formula(mixes, rsqrt, hc_scale, hc_base, x, n=4, iters=20, eps=1e-6
 
 def inv_rms_formula(x, eps=1e-6):
     return torch.rsqrt(x.float().pow(2).mean((-2, -1)).unsqueeze(-1) + eps)
+
+
+def post_formula(x, residual, post, comb):
+    return (post.unsqueeze(-1) * x.float().unsqueeze(1) + (comb.unsqueeze(-1) * residual.float().unsqueeze(2)).sum(1)).to(x.dtype)
 
 
 def times_per_round(functions: dict, rounds: int) -> dict[str, list[float]]:
@@ -110,24 +143,33 @@ def inputs(tokens: int, d: int) -> tuple[torch.Tensor, ...]:
             torch.randn(mix, generator=rng), x)
 
 
+def post_inputs(tokens: int, d: int) -> tuple[torch.Tensor, ...]:
+    *_, residual = inputs(tokens, d)
+    rng = torch.Generator().manual_seed(2)
+    return (residual[:, 0].contiguous(), residual, torch.rand(tokens, STREAMS, generator=rng),
+            torch.rand(tokens, STREAMS, STREAMS, generator=rng))
+
+
 def throughput(probe) -> Table:
-    table = Table("operator", "T", "d", "measured GB/s", "of read bandwidth", "x eager", "x torch.compile",
-                  title="measured: native kernels, bfloat16")
-    operators = {
-        "hc_pre_sinkhorn": (lambda args: torch.ops.custom.npu_hc_pre_sinkhorn.default(*args, 4, 20, 1e-6), sinkhorn_formula),
-        "hc_pre_inv_rms": (lambda args: (torch.ops.custom.npu_hc_pre_inv_rms.default(args[-1], epsilon=1e-6),),
-                           lambda *args: inv_rms_formula(args[-1])),
+    table = Table("operator", "T", "d", "measured GB/s", "of bandwidth", "x eager", "x torch.compile",
+                  title="measured: native kernels, bfloat16; bandwidth: of reading, for hc_post of copying")
+    operators = {  # name: arguments, operator, formula
+        "hc_pre_sinkhorn": (inputs, lambda *args: custom_ops.hc_pre_sinkhorn(*args, 4, 20, 1e-6), sinkhorn_formula),
+        "hc_pre_inv_rms": (lambda tokens, d: inputs(tokens, d)[-1:], lambda x: (custom_ops.hc_pre_inv_rms(x, epsilon=1e-6),),
+                           inv_rms_formula),
+        "hc_post": (post_inputs, lambda *args: (custom_ops.hc_post(*args),), post_formula),
     }
-    for name, (native, formula) in operators.items():
+    for name, (arguments, native, formula) in operators.items():
         compiled = torch.compile(formula, dynamic=False)
         for tokens in TOKENS:
-            args = inputs(tokens, HIDDEN)
-            used = args if name == "hc_pre_sinkhorn" else args[-1:]
-            total = sum(t.numel() * t.element_size() for t in (*used, *native(args)))
-            x_bytes = args[-1].numel() * args[-1].element_size()
-            taken = times_per_round({"native": lambda: native(args), "read": lambda: probe(args[-1]),
+            args = arguments(tokens, HIDDEN)
+            total = size(*args, *native(*args))
+            streams = max(args, key=size)  # [T, n, d]
+            copy = torch.empty_like(streams) if name == "hc_post" else None
+            taken = times_per_round({"native": lambda: native(*args), "probe": lambda: probe(streams, copy),
                                      "compiled": lambda: compiled(*args), "eager": lambda: formula(*args)}, ROUNDS)
-            bandwidth = median_ratio(taken["read"], taken["native"]) * total / x_bytes
+            probed = size(streams) * (1 if copy is None else 2)
+            bandwidth = median_ratio(taken["probe"], taken["native"]) * total / probed
             table.add_row(name, str(tokens), str(HIDDEN), f"{total / min(taken['native']) / 1e9:.1f}",
                           f"{100 * bandwidth:.0f} %", f"{median_ratio(taken['eager'], taken['native']):.1f}",
                           f"{median_ratio(taken['compiled'], taken['native']):.1f}")
@@ -149,7 +191,9 @@ def overhead() -> Table:
     args = inputs(1, 16)
     x, small = args[-1], torch.ones(1)
     sinkhorn, inv_rms = torch.ops.custom.npu_hc_pre_sinkhorn, torch.ops.custom.npu_hc_pre_inv_rms
-    calls = {"torch.ops.custom.npu_hc_pre_sinkhorn": lambda: sinkhorn(*args), "torch.ops.custom.npu_hc_pre_inv_rms": lambda: inv_rms(x),
+    post, post_args = torch.ops.custom.npu_hc_post, post_inputs(1, 16)
+    calls = {"torch.ops.custom.npu_hc_post": lambda: post(*post_args),
+             "torch.ops.custom.npu_hc_pre_sinkhorn": lambda: sinkhorn(*args), "torch.ops.custom.npu_hc_pre_inv_rms": lambda: inv_rms(x),
              "custom_ops.hc_pre_sinkhorn": lambda: custom_ops.hc_pre_sinkhorn(*args),
              "for scale: torch.add of two numbers": lambda: torch.add(small, small)}
     for name, function in calls.items():
@@ -162,7 +206,7 @@ def overhead() -> Table:
 def main() -> None:
     console = Console(width=120)
     console.print(overhead())
-    console.print(throughput(read_probe()))
+    console.print(throughput(bandwidth_probe()))
     console.print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
 
 

@@ -79,9 +79,10 @@ def test_missing_library_says_how_to_build_it(tmp_path):
 SELFTEST = """
 import sys; sys.path.insert(0, {tests!r})
 import torch, custom_ops
+from torch import inf, nan
 from custom_ops import reference
-from compare import assert_matches, to_numpy
-from inputs import DTYPES, sinkhorn_inputs, x_of
+from compare import assert_matches, assert_post_matches, to_numpy
+from inputs import DTYPES, post_inputs, sinkhorn_inputs, x_of
 for dtype in DTYPES.values():
     for law in ("rows", "subnormal", "saturated"):
         for n, d in ((4, 100), (3, 17), (16, 40)):
@@ -89,14 +90,18 @@ for dtype in DTYPES.values():
             inputs = sinkhorn_inputs(law, rng, (19,), n, d, dtype)
             inputs["x"][0, 0, 0], inputs["x"][1, 1, 1], inputs["x"][2, 0, 2] = torch.nan, torch.inf, 6e4
             got = custom_ops.hc_pre_sinkhorn(**inputs, hc_mult=n)
-            arrays = {{name: to_numpy(tensor) for name, tensor in inputs.items()}}
+            arrays, streams = {{name: to_numpy(tensor) for name, tensor in inputs.items()}}, inputs["x"]
             want = reference.hc_pre_sinkhorn(**arrays, hc_mult=n)
             x = abs(arrays.pop("x"))
             magnitude = (reference.pre_weights(**arrays, hc_mult=n)[..., None] * x).sum(-2)
             assert_matches("y", got[0], want[0], magnitude=magnitude)
             assert_matches("post", got[1], want[1])
             assert_matches("comb", got[2], want[2])
-            assert_matches("rms", custom_ops.hc_pre_inv_rms(inputs["x"]), reference.hc_pre_inv_rms(inputs["x"]))
+            for weights in DTYPES.values():
+                inputs = post_inputs(law.replace("saturated", "cancel"), rng, (19,), n, d, dtype, weights)
+                inputs["x"][0, 0], inputs["residual"][1, 1, 1], inputs["comb"][2, 0, 2], inputs["post"][3, 2] = nan, inf, nan, -inf
+                assert_post_matches(custom_ops.hc_post(**inputs), inputs)
+            assert_matches("rms", custom_ops.hc_pre_inv_rms(streams), reference.hc_pre_inv_rms(streams))
 # every 16-bit value through the conversions: n = 1 with pre = 1 gives back x
 for dtype in (torch.bfloat16, torch.float16):
     x = torch.arange(-32768, 32768, dtype=torch.int32).to(torch.int16).view(dtype).reshape(1, 1, -1)

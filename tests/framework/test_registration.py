@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from inputs import DTYPES, sinkhorn_inputs, x_of
+from inputs import DTYPES, post_inputs, sinkhorn_inputs, x_of
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
@@ -41,10 +41,20 @@ def test_opcheck_sinkhorn(tokens, keepdim, dtype, gradient, rng):
     torch.library.opcheck(torch.ops.custom.npu_hc_pre_sinkhorn.default, (*arguments, 4, 3, 1e-6), test_utils=CHECKS)
 
 
+@pytest.mark.parametrize("gradient", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("dtype, weights", [("bfloat16", "float32"), ("float16", "float16"), ("float32", "bfloat16")])
+@pytest.mark.parametrize("tokens", [(5,), (2, 3)], ids=str)
+def test_opcheck_post(tokens, dtype, weights, gradient, rng):
+    inputs = post_inputs("uniform", rng, tokens, 4, 16, DTYPES[dtype], DTYPES[weights])
+    arguments = tuple(tensor.requires_grad_(gradient) for tensor in inputs.values())
+    torch.library.opcheck(torch.ops.custom.npu_hc_post.default, arguments, test_utils=CHECKS)
+
+
 def model(mixes, hc_scale, hc_base, x):
     rsqrt = custom_ops.hc_pre_inv_rms(x, epsilon=1e-6)
     y, post, comb = torch.ops.custom.npu_hc_pre_sinkhorn(mixes, rsqrt, hc_scale, hc_base, x, 4, 5, 1e-6)
-    return y.float() * 2 + 1, post, comb.transpose(-1, -2)
+    streams = torch.ops.custom.npu_hc_post(y, x, post, comb)
+    return y.float() * 2 + 1, post, comb.transpose(-1, -2), streams
 
 
 def arguments(rng, tokens, d=32):
@@ -79,8 +89,8 @@ def test_compiles_with_gradients(dynamic, rng):
     grads = []
     for function in (model, compiled):
         inputs = [tensor.detach().clone().requires_grad_() for tensor in arguments(torch.Generator().manual_seed(3), (6,))]
-        y, post, comb = function(*inputs)
-        (y.sum() + (post**2).sum() + (comb**3).sum()).backward()
+        y, post, comb, streams = function(*inputs)
+        (y.sum() + (post**2).sum() + (comb**3).sum() + streams.float().square().sum()).backward()
         grads.append([tensor.grad for tensor in inputs])
     for one, other in zip(*grads):
         torch.testing.assert_close(one, other, rtol=2**-7, atol=1e-5)
@@ -96,8 +106,9 @@ def test_symbolic_sizes_stay_symbolic():
             fakes[name] = mode.from_tensor(tensor, symbolic_context=StatelessSymbolicContext(dynamic_sizes=kinds))
         y, post, comb = custom_ops.hc_pre_sinkhorn(**fakes)
         rsqrt = custom_ops.hc_pre_inv_rms(fakes["x"])
-    assert all(isinstance(out.shape[0], torch.SymInt) for out in (y, post, comb, rsqrt))
-    assert isinstance(y.shape[1], torch.SymInt) and post.shape[1] == 4
+        streams = custom_ops.hc_post(y, fakes["x"], post, comb)
+    assert all(isinstance(out.shape[0], torch.SymInt) for out in (y, post, comb, rsqrt, streams))
+    assert isinstance(y.shape[1], torch.SymInt) and isinstance(streams.shape[2], torch.SymInt) and post.shape[1] == 4
 
 
 def test_export(rng):

@@ -1,12 +1,12 @@
-"""Gradients of both operators: the formulas by central differences in float64, the operators against autograd of the formula."""
+"""Gradients of the operators: the formulas by central differences in float64, the operators against autograd of the formula."""
 
 import pytest
 import torch
-from inputs import DTYPES, sinkhorn_inputs, uniform, x_of
+from inputs import DTYPES, post_inputs, sinkhorn_inputs, uniform, x_of
 from torch.autograd import forward_ad
 
 import custom_ops
-from custom_ops.ops import hc_pre_inv_rms, hc_pre_sinkhorn
+from custom_ops.ops import hc_post, hc_pre_inv_rms, hc_pre_sinkhorn
 
 NAMES = ("mixes", "rsqrt", "hc_scale", "hc_base", "x")
 
@@ -26,6 +26,10 @@ def sinkhorn_formula(mixes, rsqrt, hc_scale, hc_base, x, n, iters, eps):
         c = c / (c.sum(-1, keepdim=True) + eps)
         c = c / (c.sum(-2, keepdim=True) + eps)
     return (pre.unsqueeze(-1) * x.to(mixes.dtype)).sum(-2), post, c
+
+
+def post_formula(x, residual, post, comb):
+    return post.unsqueeze(-1) * x.unsqueeze(-2) + (comb.unsqueeze(-1) * residual.unsqueeze(-2)).sum(-3)
 
 
 class InvRmsInDouble(torch.autograd.Function):
@@ -52,6 +56,50 @@ class SinkhornInDouble(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *grads):
         return *hc_pre_sinkhorn.backward(grads, *ctx.saved_tensors, *ctx.attributes), None, None, None
+
+
+class PostInDouble(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, *inputs):
+        ctx.save_for_backward(*inputs)
+        return post_formula(*inputs)
+
+    @staticmethod
+    def backward(ctx, dy):
+        return hc_post.backward(dy, *ctx.saved_tensors)
+
+
+@pytest.mark.parametrize("tokens, n", [((3,), 4), ((2, 2), 3), ((2,), 1)], ids=str)
+def test_post_gradcheck(tokens, n, rng):
+    inputs = post_inputs("normal", rng, tokens, n, 5, torch.float64, torch.float64)
+    tensors = [tensor.requires_grad_() for tensor in inputs.values()]
+    assert torch.autograd.gradcheck(PostInDouble.apply, tensors)
+    assert torch.autograd.gradgradcheck(PostInDouble.apply, tensors, fast_mode=True)
+
+
+@pytest.mark.parametrize("weights", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_post_gradient(dtype, weights, backend, rng):
+    inputs = post_inputs("uniform", rng, (6,), 4, 24, DTYPES[dtype], DTYPES[weights])
+    narrow = [tensor.requires_grad_() for tensor in inputs.values()]
+    wide = [tensor.detach().double().requires_grad_() for tensor in narrow]
+    dy = torch.randn(6, 4, 24, generator=rng).to(DTYPES[dtype])
+    with backend:
+        custom_ops.hc_post(*narrow).backward(dy)
+    post_formula(*wide).backward(dy.double())
+    for name, one, other in zip(inputs, narrow, wide):
+        assert one.grad.dtype == one.dtype
+        bound = {"bfloat16": 2**-8, "float16": 2**-11, "float32": 1e-5}[str(one.dtype).removeprefix("torch.")]
+        torch.testing.assert_close(one.grad.double(), other.grad, rtol=bound, atol=1e-5 * float(other.grad.abs().max()),
+                                   msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.parametrize("needed", ["x", "residual", "post", "comb"])
+def test_post_gradient_of_one_input(needed, rng):
+    inputs = post_inputs("uniform", rng, (2, 3), 4, 16, torch.bfloat16)
+    inputs[needed].requires_grad_()
+    custom_ops.hc_post(**inputs).float().pow(2).sum().backward()
+    assert [name for name, tensor in inputs.items() if tensor.grad is not None] == [needed]
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-6, 1e-2])
