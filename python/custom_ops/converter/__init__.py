@@ -1,7 +1,6 @@
 """torchair converters: how an operator becomes a node of a GE graph (mode max-autotune; graph capture does not use them).
 
-`register()` hands them to torchair. `import custom_ops` calls it when torchair is imported already; after a later
-`import torchair`, call it once before torch.compile.
+`import custom_ops` hands them to torchair, at once or when torchair is loaded.
 """
 
 from __future__ import annotations
