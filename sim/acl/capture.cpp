@@ -76,12 +76,6 @@ std::vector<std::shared_ptr<Capture>>& ActiveCaptures() {
 }
 thread_local CaptureMode threadMode = CaptureMode::Global;
 
-using Groups = HandleTable<TaskGroup, HandleKind::TaskGroup>;
-Groups& TheGroups() {
-    static Groups* groups = new Groups;
-    return *groups;
-}
-
 void Lose(Capture& capture, const std::string& reason) {
     if (capture.active && capture.lost.empty()) capture.lost = reason;
 }
@@ -281,13 +275,13 @@ void EndGroup(void* handle, void** group) {
     if (capture == nullptr) Refuse(kStreamNotCaptured, "stream %d is not captured", stream->id);
     if (capture->group == nullptr || capture->groupStream != stream.get())
         Refuse(kTaskGroupStatus, "no task group has begun on stream %d", stream->id);
-    NotNull(group, "handle") = TheGroups().Add(capture->group);
+    NotNull(group, "handle") = capture->group->handle = TheTaskGroups().Add(capture->group);
     capture->group = nullptr;
 }
 
 void BeginUpdate(void* handle, void* groupHandle) {
     const auto stream = GetStream(handle);
-    const auto group = TheGroups().Get(groupHandle);
+    const auto group = TheTaskGroups().Get(groupHandle);
     Lock lock(CaptureMutex());
     if (stream->capture != nullptr) Refuse(kStreamCaptured, "stream %d is captured and cannot update a task group", stream->id);
     if (stream->update != nullptr) Refuse(kTaskGroupStatus, "stream %d is updating a task group already", stream->id);

@@ -8,6 +8,7 @@ enum Code : int {
     kBadParameter = 100000,             // of ACL itself; the runtime below it has its own
     kNotInitialised = 100001,
     kRepeatedInit = 100002,
+    kInvalidFile = 100003,
     kThreadNotSubscribed = 100035,
     kCallbackTimeout = 100036,
 
@@ -16,6 +17,7 @@ enum Code : int {
     kContextNull = 107002,
     kStreamNotInContext = 107003,
     kEventTimestampInvalid = 107006,    // no time line, or not recorded
+    kEventTimestampReversal = 107007,
     kStreamSubscribed = 107011,
     kStreamNoCallback = 107015,
     kInvalidHandle = 107017,

@@ -113,6 +113,7 @@ Chips& TheChips() {
 }
 
 thread_local std::shared_ptr<Context> current;
+std::atomic<int> defaultDevice{-1};  // none
 
 void MakeCurrent(std::shared_ptr<Context> context) { current = std::move(context); }
 
@@ -159,13 +160,20 @@ Device* DeviceOf(const void* address) {
 bool IsPrimaryActive(int id) { return TheChips().users[static_cast<size_t>(id)].load() > 0; }
 
 std::shared_ptr<Context> CurrentContext() {
+    const int byDefault = defaultDevice;
+    if (current == nullptr && byDefault >= 0) {
+        ++TheChips().users[static_cast<size_t>(byDefault)];
+        MakeCurrent(TheChips().primaries[static_cast<size_t>(byDefault)]);
+    }
     if (current == nullptr) Refuse(kContextNull, "this thread has no context: aclrtSetDevice comes first");
     return current;
 }
 
 Device& CurrentDevice() { return *CurrentContext()->device; }
 
-Device* CurrentDeviceOrNull() { return current != nullptr ? current->device : nullptr; }
+Device* CurrentDeviceOrNull() { return current != nullptr || defaultDevice >= 0 ? &CurrentDevice() : nullptr; }
+
+void SetDefaultDevice(const Device& device) { defaultDevice = device.id; }
 
 std::string DeviceMemoryError(const void* address, size_t bytes) {
     if (bytes == 0) return {};

@@ -62,9 +62,11 @@ const AddressSpace& TheAddressSpace();
 Device& GetDevice(int64_t id);                    // refuses numbers that do not exist
 Device* DeviceOf(const void* address);            // null for host memory
 bool IsPrimaryActive(int id);
-std::shared_ptr<Context> CurrentContext();        // of this thread; refuses when there is none
+// Of this thread: what it set, or the default device of aclInit's configuration; refuses when there is neither.
+std::shared_ptr<Context> CurrentContext();
 Device& CurrentDevice();
 Device* CurrentDeviceOrNull();
+void SetDefaultDevice(const Device& device);
 
 // Why [address, address + bytes) is not accessible device memory; empty when it is.
 std::string DeviceMemoryError(const void* address, size_t bytes);

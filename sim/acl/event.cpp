@@ -205,6 +205,7 @@ ACL_FUNC_VISIBILITY int aclrtQueryEventWaitStatus(void* event, int* status) {
 ACL_FUNC_VISIBILITY int aclrtEventElapsedTime(float* milliseconds, void* start, void* end) {
     return Call("aclrtEventElapsedTime", [&] {
         const double from = TimeOf(start, "start"), to = TimeOf(end, "end");
+        if (to < from) Refuse(kEventTimestampReversal, "the end event was reached %g us before the start event", from - to);
         NotNull(milliseconds, "ms") = static_cast<float>((to - from) / 1000);
     });
 }

@@ -2,6 +2,7 @@
 // by name instead of reaching memory.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -67,7 +68,7 @@ private:
     }
     mutable std::shared_mutex mutex_;
     std::unordered_map<uint64_t, std::shared_ptr<T>> objects_;
-    uint64_t next_ = 0;
+    std::atomic<uint64_t> next_{0};
 };
 
 }  // namespace sim::acl

@@ -66,7 +66,8 @@ ACL_FUNC_VISIBILITY int aclrtFree(void* address) {
 ACL_FUNC_VISIBILITY int aclrtReserveMemAddress(void** address, size_t bytes, size_t alignment, void* wish, uint64_t) {
     return Call("aclrtReserveMemAddress", [&] {
         if (alignment != 0) Refuse(kInvalidParameter, "alignment %zu, it must be 0: the system's own", alignment);
-        NotNull(address, "virPtr") = CurrentDevice().memory.Reserve(bytes, wish);
+        Device* device = CurrentDeviceOrNull();  // addresses can be reserved before there is one
+        NotNull(address, "virPtr") = (device != nullptr ? *device : GetDevice(0)).memory.Reserve(bytes, wish);
     });
 }
 ACL_FUNC_VISIBILITY int aclrtReleaseMemAddress(void* address) {

@@ -75,7 +75,18 @@ Models& TheModels() {
     return *models;
 }
 
+TaskGroups& TheTaskGroups() {
+    static TaskGroups* groups = new TaskGroups;
+    return *groups;
+}
+
 namespace {
+
+void Destroy(void* handle) {
+    const auto model = TheModels().Remove(handle);
+    for (const auto& group : TheTaskGroups().All())
+        if (group->model.lock() == model) TheTaskGroups().Remove(group->handle);
+}
 
 // The task that runs a model as part of a stream.
 Task ExecuteTask(const std::shared_ptr<Model>& model) {
@@ -106,7 +117,7 @@ ACL_FUNC_VISIBILITY int aclmdlRIExecute(void* model, int32_t milliseconds) {
 }
 // Executions that are queued keep the model until they have run.
 ACL_FUNC_VISIBILITY int aclmdlRIDestroy(void* model) {
-    return Call("aclmdlRIDestroy", [&] { TheModels().Remove(model); });
+    return Call("aclmdlRIDestroy", [&] { Destroy(model); });
 }
 ACL_FUNC_VISIBILITY int aclmdlRIGetId(void* model, uint32_t* id) {
     return Call("aclmdlRIGetId", [&] { NotNull(id, "modelRIId") = TheModels().Get(model)->id; });

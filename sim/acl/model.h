@@ -24,6 +24,7 @@ struct ModelStep {
 
 // Tasks between aclmdlRICaptureTaskGrpBegin and End, whose arguments can be replaced between executions.
 struct TaskGroup {
+    void* handle = nullptr;
     std::weak_ptr<class Model> model;
     std::vector<size_t> steps;
 };
@@ -56,6 +57,8 @@ private:
     std::vector<ModelStep> steps_;
 };
 
+using TaskGroups = HandleTable<TaskGroup, HandleKind::TaskGroup>;
+TaskGroups& TheTaskGroups();
 using Models = HandleTable<Model, HandleKind::Model>;
 Models& TheModels();
 

@@ -2,6 +2,7 @@
 // real, so that callers can build them; running them is what libacl_op_compiler.so refuses by name.
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <variant>
@@ -129,10 +130,13 @@ ACL_FUNC_VISIBILITY int aclopSetAttrListListInt(aclopAttr* attributes, const cha
     });
 }
 
-// Errors and warnings of the caller go to stderr, as the device's log would show them; the rest is silent.
+// The log of applications: on the device a file, or the screen when ASCEND_SLOG_PRINT_TO_STDOUT is 1, from the level on that
+// ASCEND_GLOBAL_LOG_LEVEL gives. Here the screen or nothing.
 ACL_FUNC_VISIBILITY void aclAppLog(int level, const char* function, const char* file, uint32_t line, const char* format, ...) {
     constexpr int kError = 3;
-    if (level < kError || format == nullptr) return;
+    const char* shown = std::getenv("ASCEND_SLOG_PRINT_TO_STDOUT");
+    const char* least = std::getenv("ASCEND_GLOBAL_LOG_LEVEL");
+    if (shown == nullptr || *shown != '1' || level < (least != nullptr ? std::atoi(least) : kError) || format == nullptr) return;
     va_list arguments;
     va_start(arguments, format);
     std::fprintf(stderr, "[acl] %s (%s:%u): ", function == nullptr ? "" : function, file == nullptr ? "" : file, line);

@@ -1,5 +1,9 @@
 // Start and end of the runtime, and its side of the seam to the aclnn layer.
 #include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include "acl/acl_base.h"
 #include "sim/acl/capture.h"
@@ -14,6 +18,20 @@ namespace sim::acl {
 namespace {
 
 std::atomic<bool> initialised{false};
+
+// Of aclInit's configuration file, {"defaultDevice": {"default_device": "0"}} is what the simulator has: the device of threads that
+// set none. Dumps are of the device.
+void ReadConfiguration(const char* path) {
+    std::ifstream file(path);
+    if (!file) Refuse(kInvalidFile, "cannot read the configuration %s", path);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::string key = "\"default_device\"";
+    size_t at = text.find(key);
+    if (at == std::string::npos) return;
+    at = text.find_first_of("0123456789", at + key.size());
+    if (at == std::string::npos) Refuse(kInvalidFile, "%s: default_device is not a number", path);
+    SetDefaultDevice(GetDevice(std::strtol(text.c_str() + at, nullptr, 10)));
+}
 
 int32_t SubmitWork(void* handle, StreamWork work) {
     return Call("launch", [&] {
@@ -67,10 +85,11 @@ using namespace sim::acl;
 
 extern "C" {
 
-ACL_FUNC_VISIBILITY int aclInit(const char*) {
+ACL_FUNC_VISIBILITY int aclInit(const char* configuration) {
     return Call("aclInit", [&] {
         if (!TheSettings().error.empty()) Refuse(kBadParameter, "%s", TheSettings().error.c_str());
         if (initialised.exchange(true)) Refuse(kRepeatedInit, "the process has called it already");
+        if (configuration != nullptr && *configuration != '\0') ReadConfiguration(configuration);
         ReportFaultsOnDeviceMemory();
     });
 }

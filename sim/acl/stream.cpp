@@ -22,7 +22,9 @@ std::atomic<bool> exiting{false};
 // The last chance to let work finish: what it needs (operators, the C++ library) is torn down after this.
 void StopAtExit() {
     exiting = true;
-    for (const auto& stream : TheStreams().All()) stream->Stop(true);
+    // A callback that needs the interpreter, which is gone by now, would never end.
+    constexpr int32_t kPatience = 10'000;
+    for (const auto& stream : TheStreams().All()) stream->Stop(true, kPatience);
 }
 
 }  // namespace
@@ -106,12 +108,15 @@ double Stream::Clock() const {
     return clock_;
 }
 
-void Stream::Stop(bool drop) {
+void Stream::Stop(bool drop, int32_t milliseconds) {
     std::unique_lock<std::mutex> lock(mutex_);
     stopping_ = true;
     dropping_ = dropping_ || drop;
     changed_.notify_all();
-    if (started_ && working != this) changed_.wait(lock, [&] { return finished_; });
+    if (!started_ || working == this) return;
+    const auto finished = [&] { return finished_; };
+    if (milliseconds < 0) changed_.wait(lock, finished);
+    else changed_.wait_for(lock, std::chrono::milliseconds(milliseconds), finished);
 }
 
 bool IsExiting() { return exiting; }

@@ -44,8 +44,8 @@ public:
     WorkResult TakeFailure();
     bool Idle() const;
     double Clock() const;
-    // Ends the worker; with `drop`, work that has not begun is left out.
-    void Stop(bool drop);
+    // Ends the worker; with `drop`, work that has not begun is left out. Waits for it, at most `milliseconds` if not negative.
+    void Stop(bool drop, int32_t milliseconds = -1);
 
     Device& device;
     const int32_t id;

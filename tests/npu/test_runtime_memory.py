@@ -34,7 +34,7 @@ def memory():
         acl("aclrtFree", address)
 
 
-def fails(code, function, *arguments, match=""):
+def fails(code, function, *arguments, match=None):
     with pytest.raises(AclError, match=match) as caught:
         acl(function, *arguments)
     assert caught.value.code == code, caught.value
@@ -233,9 +233,8 @@ def test_torch_runs_out_of_memory_and_recovers(run_script, expandable):
             held = []
             try:
                 while True: held.append(torch.empty(64 << 20, dtype=torch.uint8, device="npu"))
-            except torch.npu.OutOfMemoryError as error:
-                print(str(error))
-                assert isinstance(error, torch.OutOfMemoryError)
+            except torch.OutOfMemoryError as error:
+                print(error)
             assert 5 <= len(held) <= 8, len(held)
             del held
         assert x.cpu().eq(1).all()
