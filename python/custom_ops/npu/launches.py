@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..sim import tables
+from ..sim import runtime, tables
 from . import environment
 
 _INTERVAL = 0.2  # seconds between two looks: the runtime keeps some thousand reports
@@ -112,6 +112,4 @@ def _runtime() -> ctypes.CDLL:
 
 
 def _json(library: ctypes.CDLL, function: str) -> Sequence[dict]:
-    from ..sim import runtime
-
     return json.loads(runtime.text(getattr(library, function)()))

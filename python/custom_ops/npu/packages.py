@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from .. import _paths
-from ..sim import cache, runtime
+from ..sim import cache, host, runtime
 
 _SOURCES = ("op_host", "op_kernel", "sim/ascendc", "sim/host/include", "sim/opapi", "sim/core")
 
@@ -36,12 +36,10 @@ def own(soc: str) -> Path:
 
 def _state(family: str) -> str:
     """Name for what the package is made of: sizes and times of the files stand for their contents."""
-    from ..sim import compiler
-
     root = _paths.SOURCE_ROOT
-    files = [_paths.library(compiler.SIM_LIBRARY), *Path(runtime.__file__).parent.glob("*.py")]
+    files = [_paths.library("custom_ops_sim"), *Path(runtime.__file__).parent.glob("*.py")]
     files += [path for folder in _SOURCES for path in (root / folder).rglob("*") if path.suffix in (".h", ".cpp")]
-    parts = [family, compiler.host_cpu(), os.environ.get("CXX", "")]
+    parts = [family, host.host_cpu(), os.environ.get("CXX", "")]
     for path in sorted(files):
         stat = path.stat()
         parts += [str(path), str(stat.st_size), str(stat.st_mtime_ns)]

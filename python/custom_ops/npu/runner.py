@@ -41,6 +41,7 @@ def run(kind: str, target: str, arguments: Sequence[str]) -> None:
 def _script(main: types.ModuleType, target: str) -> CodeType:
     if target == "-":
         _first_on_path("")
+        main.__file__, main.__cached__ = "<stdin>", None
         return compile(sys.stdin.read(), "<stdin>", "exec")
     if (importer := pkgutil.get_importer(target)) is not None:  # a folder or an archive
         sys.path.insert(0, target) if sys.flags.safe_path else _first_on_path(target)

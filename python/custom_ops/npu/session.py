@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from typing import TYPE_CHECKING
 
-from . import environment, launches, packages
+from . import environment, packages
 from .environment import Settings
+
+if TYPE_CHECKING:
+    from . import launches
 
 INSTALL = "pip install 'custom_ops[npu]' (torch-npu 2.13.0 for torch 2.13.0)"
 
@@ -26,6 +30,8 @@ def start(options, report_at_exit: bool = True) -> launches.Collector | None:
     simulate(settings(options))
     if not (options.report or options.trace):
         return None
+    from . import launches
+
     collector = launches.Collector(options.report, options.trace)
     if report_at_exit:
         collector.finish_at_exit()

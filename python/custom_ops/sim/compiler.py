@@ -15,6 +15,7 @@ from pathlib import Path
 from .. import _paths
 from ..errors import BuildError
 from . import cache, diagnose, sources
+from .host import host_cpu
 
 SIM_LIBRARY = "custom_ops_sim"
 #: Where kernels and host code find `#include "sim/..."`, the AscendC headers and the CANN host headers.
@@ -60,16 +61,6 @@ def find(cxx: str | None = None) -> Compiler:
         version = defined.get("__VERSION__", "")
         return Compiler(command, f"{kind} {version} {host_cpu()}")
     raise BuildError(f"no usable C++ compiler ({'; '.join(refused)}): {_INSTALL}")
-
-
-def host_cpu() -> str:
-    """What -march=native stands for."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return f"{platform.machine()} {platform.processor()}"
-    lines = [line for line in text.splitlines() if line.startswith(("flags", "Features", "model name"))]
-    return f"{platform.machine()} {' '.join(sorted(set(lines)))}"
 
 
 @dataclass(frozen=True)
