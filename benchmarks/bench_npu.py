@@ -20,7 +20,7 @@ from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
 OPS = ("hc_pre_inv_rms", "hc_pre_sinkhorn")
-CALLS, ROUNDS, IMPORTS = 100, 9, 5
+CALLS, ROUNDS, IMPORTS = 20, 100, 5
 IMPORT = "import torch, torch_npu, custom_ops; custom_ops.hc_pre_inv_rms"
 
 
@@ -36,16 +36,16 @@ def call_of(op: str):
     return arguments, BY_NAME[f"npu_{op}"].to_opdef(**arguments)
 
 
-def microseconds(function) -> float:
-    """Of one call: the median over rounds of a round's mean."""
-    function()
-    means = []
+def microseconds(function, prepare=lambda: None) -> float:
+    """Of one call: the best round's mean, which other work on the machine has disturbed least."""
+    best = float("inf")
     for _ in range(ROUNDS):
+        prepare()
         start = time.perf_counter()
         for _ in range(CALLS):
             function()
-        means.append((time.perf_counter() - start) / CALLS * 1e6)
-    return statistics.median(means)
+        best = min(best, (time.perf_counter() - start) / CALLS)
+    return best * 1e6
 
 
 def measure_npu() -> dict:
@@ -63,15 +63,7 @@ def measure_npu() -> dict:
             function(**arguments)
             torch.npu.synchronize()
 
-        def host_share() -> float:
-            torch.npu.synchronize()
-            start = time.perf_counter()
-            for _ in range(CALLS):
-                function(**arguments)
-            return (time.perf_counter() - start) / CALLS * 1e6
-
-        latency = microseconds(waiting)
-        figures[op] = {"latency": latency, "host": statistics.median(host_share() for _ in range(ROUNDS)),
+        figures[op] = {"latency": microseconds(waiting), "host": microseconds(lambda: function(**arguments), torch.npu.synchronize),
                        "synchronize": microseconds(torch.npu.synchronize)}
     return figures
 
@@ -97,12 +89,13 @@ def measure_kernels() -> dict:
             for _ in range(CALLS * ROUNDS):
                 start = time.perf_counter()
                 assert prepare(*ordered, ctypes.byref(bytes_), ctypes.byref(executor)) == 0
-                between = time.perf_counter()
+                taken["prepare"].append(time.perf_counter() - start)
                 workspace = ctypes.create_string_buffer(max(bytes_.value, 1))
+                start = time.perf_counter()
                 assert run(workspace if bytes_.value else None, bytes_, executor, None) == 0
-                taken["prepare"].append(between - start)
-                taken["run"].append(time.perf_counter() - between)
-        figures[op] = {phase: statistics.median(times) * 1e6 for phase, times in taken.items()}
+                taken["run"].append(time.perf_counter() - start)
+        rounds = {phase: zip(*[iter(times)] * CALLS) for phase, times in taken.items()}
+        figures[op] = {phase: min(map(statistics.mean, means)) * 1e6 for phase, means in rounds.items()}
     return figures
 
 
