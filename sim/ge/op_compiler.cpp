@@ -10,6 +10,7 @@ namespace {
 
 constexpr const char* kWhy = "operators run through aclnn (libopapi.so and custom operator packages), not through the graph compiler";
 constexpr int32_t kInvalidParameter = 100000;
+constexpr int32_t kGraphEngineFailure = 500001;  // for 207000 torch_npu only warns when it synchronises
 constexpr int32_t kOptions = 17;  // aclCompileOpt: ACL_PRECISION_MODE (0) .. ACL_OP_DEBUG_OPTION
 
 std::mutex optionsMutex;
@@ -46,6 +47,15 @@ int32_t aclGetCompileopt(int32_t option, char* value, size_t length) {
         return Invalid("aclGetCompileopt: the value takes " + std::to_string(text.size() + 1) + " bytes, given are " + std::to_string(length));
     std::memcpy(value, text.c_str(), text.size() + 1);
     return 0;
+}
+
+// torch_npu calls this on the thread that empties its task queue, where an error would end the queue for good and leave later
+// results unwritten. So the operator fails as work of the stream: at the next synchronisation, once, and nothing else with it.
+int32_t aclopCompileAndExecute(const char* type, int, const void* const[], const void* const[], int, const void* const[], void* const[],
+                               const void*, int, int, const char*, void* stream) {
+    const std::string name = type == nullptr ? "?" : type;
+    const std::string text = sim::AbsentText(("operator " + name + " by aclopCompileAndExecute").c_str(), kWhy) + ". Compute it on the CPU";
+    return sim::Submit(stream, {name, [text] { return sim::WorkResult{kGraphEngineFailure, text, 0}; }});
 }
 
 #define ABSENT(name) \
