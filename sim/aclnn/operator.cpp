@@ -1,8 +1,5 @@
 #include "sim/aclnn/operator.h"
 
-#include <ATen/ExpandUtils.h>
-#include <dlfcn.h>
-
 #include "sim/host/current_soc.h"
 #include "sim/host/text.h"
 
@@ -44,24 +41,31 @@ void CheckCube(const char* function, const Shapes& shapes) {
     for (const at::Tensor& input : shapes.inputs) {
         const at::ScalarType type = input.scalar_type();
         if (type != at::kFloat && type != at::kHalf && type != at::kBFloat16)
-            Refuse(kInvalidParameter, "%s: dtype %s is not supported, use float32, float16 or bfloat16", function, c10::toString(type));
+            Refuse(kInvalidParameter, "%s: dtype %s is not supported, use float32, float16 or bfloat16", function, c10::getDtypeNames(type).first.data());
     }
+}
+
+// The rule of matmul, which mm, bmm and mv are cases of.
+void CheckProduct(const char* function, const Shapes& shapes) {
+    const at::Tensor &a = shapes.inputs[shapes.inputs.size() - 2], &b = shapes.inputs.back();
+    const bool fits = a.dim() > 0 && b.dim() > 0 && a.size(-1) == b.size(b.dim() == 1 ? 0 : -2);
+    if (!fits) Refuse(kInvalidParameter, "%s: shapes %s and %s cannot be multiplied", function, Text(a.sizes()).c_str(), Text(b.sizes()).c_str());
 }
 
 }  // namespace
 
 void Check(Kind kind, const char* function, const Shapes& shapes) {
     if (kind == Kind::Elementwise) CheckBroadcast(function, shapes);
-    if (kind == Kind::Cube) CheckCube(function, shapes);
+    if (kind == Kind::Cube || kind == Kind::Product) CheckCube(function, shapes);
+    if (kind == Kind::Product) CheckProduct(function, shapes);
 }
 
 // Modelled time: every operand crosses the HBM once; the launch is the floor.
 StreamWork MakeWork(const char* function, double bytes, std::function<void()> body) {
-    const SocSpec& soc = host::CurrentSoc();
-    const double microseconds = 1e6 * (soc.launchSeconds + bytes / soc.hbmBytesPerSecond);
-    return {function, [function, microseconds, body = std::move(body)] {
+    return {function, [function, bytes, body = std::move(body)] {
+                const SocSpec& soc = host::CurrentSoc();
                 WorkResult result;
-                result.microseconds = microseconds;
+                result.microseconds = 1e6 * (soc.launchSeconds + bytes / soc.hbmBytesPerSecond);
                 try {
                     const at::AutoDispatchBelowADInplaceOrView below;  // the host's autograd has recorded its own
                     body();
@@ -76,14 +80,14 @@ StreamWork MakeWork(const char* function, double bytes, std::function<void()> bo
             }};
 }
 
-int32_t WaitFor(int32_t status, void* stream) {
-    if (status != 0) return status;
-    void* runtime = dlopen("libascendcl.so", RTLD_NOLOAD | RTLD_LAZY);
-    if (runtime == nullptr) return status;  // no streams: the work is done
-    const auto synchronize = reinterpret_cast<int32_t (*)(void*)>(dlsym(runtime, "aclrtSynchronizeStream"));
-    if (synchronize != nullptr) status = synchronize(stream);
-    dlclose(runtime);
-    return status;
+int32_t RunAndWait(aclOpExecutor* executor, void* stream) {
+    int32_t status = WaitForDevice();
+    if (status != 0) {
+        aclDestroyAclOpExecutor(executor);
+        return status;
+    }
+    status = opapi::RunBuiltin(executor, stream);
+    return status != 0 ? status : WaitForDevice();
 }
 
 }  // namespace sim::aclnn

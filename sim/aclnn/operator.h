@@ -22,7 +22,8 @@ namespace sim::aclnn {
 enum class Kind {
     Any,
     Elementwise,  // the inputs broadcast to the shape of the output
-    Cube,         // matrix unit: inputs are float32, float16 or bfloat16, all alike
+    Cube,         // matrix unit: inputs are float32, float16 or bfloat16
+    Product,      // Cube, and the last two inputs can be multiplied
 };
 
 struct Shapes {  // of the tensors of a call
@@ -31,8 +32,8 @@ struct Shapes {  // of the tensors of a call
 };
 void Check(Kind kind, const char* function, const Shapes& shapes);
 StreamWork MakeWork(const char* function, double bytes, std::function<void()> body);
-// After a call whose caller reads a shape that the data decided.
-int32_t WaitFor(int32_t status, void* stream);
+// Second phase of an operator whose caller reads next what shape the data gave: waits for the device, which a capture refuses.
+int32_t RunAndWait(aclOpExecutor* executor, void* stream);
 
 inline void Collect(Shapes& shapes, const at::Tensor& input) { shapes.inputs.push_back(input); }
 inline void Collect(Shapes& shapes, const Optional& input) {
@@ -51,14 +52,14 @@ std::tuple<Values...> ReadAll(const char* function, const char* parameters, std:
     return {Argument<Values>::Read(handles, ArgumentName{function, parameters, Index})...};
 }
 
-template <typename... Values>
-aclnnStatus Prepare(Kind kind, const char* function, const char* parameters, void (*run)(Values...), uint64_t* workspaceSize,
+template <Kind kind, typename... Values>
+aclnnStatus Prepare(const char* function, const char* parameters, void (*run)(Values...), uint64_t* workspaceSize,
                     aclOpExecutor** executor, typename Argument<Values>::C... handles) {
     return opapi::GuardStatus([&] {
         if (workspaceSize == nullptr || executor == nullptr)
             host::Refuse(host::kNullPointer, "%s: workspaceSize and executor must not be null", function);
         auto values = ReadAll<Values...>(function, parameters, std::index_sequence_for<Values...>(), handles...);
-        if (kind != Kind::Any) {
+        if constexpr (kind != Kind::Any) {
             Shapes shapes;
             std::apply([&](const Values&... value) { (Collect(shapes, value), ...); }, values);
             Check(kind, function, shapes);
@@ -104,12 +105,12 @@ constexpr bool HasDynamicOut(void (*)(Values...)) {
     static void Name##Run(SIM_EACH(SIM_VALUE_PARAMETER, __VA_ARGS__)) { SIM_UNPACK Body; }                                  \
     extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnn##Name##GetWorkspaceSize(SIM_EACH(SIM_C_PARAMETER, __VA_ARGS__),        \
                                                                              uint64_t* workspaceSize, aclOpExecutor** executor) { \
-        return ::sim::aclnn::Prepare(::sim::aclnn::Kind::kind, "aclnn" #Name, #__VA_ARGS__, &Name##Run, workspaceSize, executor, \
+        return ::sim::aclnn::Prepare<::sim::aclnn::Kind::kind>("aclnn" #Name, #__VA_ARGS__, &Name##Run, workspaceSize, executor, \
                                      SIM_EACH(SIM_NAME, __VA_ARGS__));                                                      \
     }                                                                                                                       \
     extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnn##Name(void*, uint64_t, aclOpExecutor* executor, void* stream) {        \
-        const int32_t status = ::sim::opapi::RunBuiltin(executor, stream);                                                  \
-        return ::sim::aclnn::HasDynamicOut(&Name##Run) ? ::sim::aclnn::WaitFor(status, stream) : status;                    \
+        return ::sim::aclnn::HasDynamicOut(&Name##Run) ? ::sim::aclnn::RunAndWait(executor, stream)                         \
+                                                       : ::sim::opapi::RunBuiltin(executor, stream);                        \
     }
 
 // aclnnX(self, ..., out), aclnnInplaceX(self, ...) with the same expression of `self` and the parameters in between.

@@ -54,6 +54,8 @@ at::Tensor View(const aclTensor& tensor, const ArgumentName& name) {
                host::FormatSymbol(tensor.format).c_str());
     if (tensor.data == nullptr && tensor.Elements() != 0)
         Refuse(kNullPointer, "%s has no data, its shape is %s", name.Text().c_str(), host::ShapeText(tensor.shape).c_str());
+    const std::string error = ExtentError(tensor.First(), tensor.ReachBytes());
+    if (!error.empty()) Refuse(kInvalidParameter, "%s: %s", name.Text().c_str(), error.c_str());
     std::array<int64_t, gert::Shape::kMaxDimNum> sizes;
     const size_t rank = tensor.shape.GetDimNum();
     for (size_t axis = 0; axis < rank; ++axis) sizes[axis] = tensor.shape[axis];

@@ -36,6 +36,8 @@ int32_t HostAddressNow(const void* device, const void** host) {
     return IsDeviceAddress(device) ? runtime.waitForDevice() : 0;
 }
 
+int32_t WaitForDevice() { return runtime.waitForDevice != nullptr ? runtime.waitForDevice() : 0; }
+
 std::string ExtentError(const void* address, size_t bytes) {
     return runtime.extentError != nullptr ? runtime.extentError(address, bytes) : std::string();
 }

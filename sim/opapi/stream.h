@@ -42,6 +42,9 @@ bool IsDeviceAddress(const void* address);
 // like a synchronisation while a capture runs. Memory of the host comes back unchanged.
 int32_t HostAddressNow(const void* device, const void** host);
 
+// Waits for all work of the calling thread's device; errors of that work stay with its streams. Fails while a capture runs.
+int32_t WaitForDevice();
+
 // The chip with no more cores than the runtime grants the calling thread. Lives as long as the process.
 struct SocSpec;
 const SocSpec& WithCoreLimits(const SocSpec& soc);

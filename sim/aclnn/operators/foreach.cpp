@@ -102,4 +102,9 @@ ACLNN(ApplyAdamWV2, Any, ((Out)p, (Out)m, (Out)v, (OptionalOut)maxV, (Tensor)gra
       const Tensor root = at::sqrt((amsgrad ? Tensor(maxV) : Tensor(v)) / (1 - std::pow(static_cast<double>(beta2), t))) + eps;
       p = p * (1 - static_cast<double>(lr) * weightDecay) - m / root * (lr / (1 - std::pow(static_cast<double>(beta1), t))))
 
+// Loss scale: halved (backoff) after an overflow, grown after `interval` steps without one.
+ACLNN(AmpUpdateScale, Any, ((Tensor)scale, (Tensor)tracker, (Tensor)foundInf, (double)growth, (double)backoff, (int64_t)interval, (Out)newScale, (Out)newTracker),
+      const bool overflow = foundInf.item().toDouble() != 0; const int64_t good = overflow ? 0 : tracker.item().toLong() + 1;
+      newScale = overflow ? scale * backoff : good == interval ? scale * growth : scale; newTracker.fill_(good == interval ? 0 : good))
+
 }  // namespace sim::aclnn

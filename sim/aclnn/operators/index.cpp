@@ -31,9 +31,11 @@ c10::string_view Reduction(int64_t reduction) {
 
 }  // namespace
 
-ACLNN(Index, Any, ((Tensor)self, (Tensors)indices, (Out)out), out = at::index(self, Positions(indices)))
+ACLNN(Index, Any, ((Tensor)self, (Tensors)indices, (Out)out), if (out.numel() != 0) out = at::index(self, Positions(indices)))
 ACLNN(IndexPutImpl, Any, ((Out)self, (Tensors)indices, (Tensor)values, (bool)accumulate, (bool)isUnsafe),
-      at::_index_put_impl_(self, Positions(indices), values.to(self.scalar_type()), accumulate, isUnsafe))
+      const auto positions = Positions(indices);  // none is named when the index itself is empty: nothing to write
+      if (std::any_of(indices.begin(), indices.end(), [](const Tensor& index) { return index.defined() && index.numel() != 0; }))
+          at::_index_put_impl_(self, positions, values.to(self.scalar_type()), accumulate, isUnsafe))
 ACLNN(IndexSelect, Any, ((Tensor)self, (int64_t)dim, (Tensor)index, (Out)out), out = at::index_select(self, dim, Long(index)))
 ACLNN(Gather, Any, ((Tensor)self, (int64_t)dim, (Tensor)index, (Out)out), out = at::gather(self, dim, Long(index)))
 ACLNN(Take, Any, ((Tensor)self, (Tensor)index, (Out)out), out = at::take(self, Long(index)))

@@ -4,20 +4,20 @@
 
 namespace sim::aclnn {
 
-ACLNN(Matmul, Cube, ((Tensor)self, (Tensor)mat2, (Out)out, (int8_t)cubeMathType), out = at::matmul(self, mat2))
-ACLNN(Mm, Cube, ((Tensor)self, (Tensor)mat2, (Out)out, (int8_t)cubeMathType), out = at::mm(self, mat2))
-ACLNN(BatchMatMul, Cube, ((Tensor)self, (Tensor)mat2, (Out)out, (int8_t)cubeMathType), out = at::bmm(self, mat2))
-ACLNN(Mv, Cube, ((Tensor)self, (Tensor)vector, (Out)out, (int8_t)cubeMathType), out = at::mv(self, vector))
-ACLNN(Dot, Cube, ((Tensor)self, (Tensor)other, (Out)out), out = at::dot(self, other))
-ACLNN(Addmm, Cube, ((Tensor)self, (Tensor)mat1, (Tensor)mat2, (Scalar)beta, (Scalar)alpha, (Out)out, (int8_t)cubeMathType),
+ACLNN(Matmul, Product, ((Tensor)self, (Tensor)mat2, (Out)out, (int8_t)cubeMathType), out = at::matmul(self, mat2))
+ACLNN(Mm, Product, ((Tensor)self, (Tensor)mat2, (Out)out, (int8_t)cubeMathType), out = at::mm(self, mat2))
+ACLNN(BatchMatMul, Product, ((Tensor)self, (Tensor)mat2, (Out)out, (int8_t)cubeMathType), out = at::bmm(self, mat2))
+ACLNN(Mv, Product, ((Tensor)self, (Tensor)vector, (Out)out, (int8_t)cubeMathType), out = at::mv(self, vector))
+ACLNN(Dot, Product, ((Tensor)self, (Tensor)other, (Out)out), out = at::dot(self, other))
+ACLNN(Addmm, Product, ((Tensor)self, (Tensor)mat1, (Tensor)mat2, (Scalar)beta, (Scalar)alpha, (Out)out, (int8_t)cubeMathType),
       out = at::addmm(self, mat1, mat2, beta, alpha))
-ACLNN(InplaceAddmm, Cube, ((Out)self, (Tensor)mat1, (Tensor)mat2, (Scalar)beta, (Scalar)alpha, (int8_t)cubeMathType),
+ACLNN(InplaceAddmm, Product, ((Out)self, (Tensor)mat1, (Tensor)mat2, (Scalar)beta, (Scalar)alpha, (int8_t)cubeMathType),
       self = at::addmm(self, mat1, mat2, beta, alpha))
-ACLNN(Baddbmm, Cube, ((Tensor)self, (Tensor)batch1, (Tensor)batch2, (Scalar)beta, (Scalar)alpha, (Out)out, (int8_t)cubeMathType),
+ACLNN(Baddbmm, Product, ((Tensor)self, (Tensor)batch1, (Tensor)batch2, (Scalar)beta, (Scalar)alpha, (Out)out, (int8_t)cubeMathType),
       out = at::baddbmm(self, batch1, batch2, beta, alpha))
-ACLNN(Addbmm, Cube, ((Tensor)self, (Tensor)batch1, (Tensor)batch2, (Scalar)beta, (Scalar)alpha, (Out)out, (int8_t)cubeMathType),
+ACLNN(Addbmm, Product, ((Tensor)self, (Tensor)batch1, (Tensor)batch2, (Scalar)beta, (Scalar)alpha, (Out)out, (int8_t)cubeMathType),
       out = at::addbmm(self, batch1, batch2, beta, alpha))
-ACLNN(Addmv, Cube, ((Tensor)self, (Tensor)matrix, (Tensor)vector, (Scalar)alpha, (Scalar)beta, (Out)out, (int8_t)cubeMathType),
+ACLNN(Addmv, Product, ((Tensor)self, (Tensor)matrix, (Tensor)vector, (Scalar)alpha, (Scalar)beta, (Out)out, (int8_t)cubeMathType),
       out = at::addmv(self, matrix, vector, beta, alpha))
 ACLNN(Addr, Any, ((Tensor)self, (Tensor)vec1, (Tensor)vec2, (Scalar)beta, (Scalar)alpha, (Out)out), out = at::addr(self, vec1, vec2, beta, alpha))
 ACLNN(InplaceAddr, Any, ((Out)self, (Tensor)vec1, (Tensor)vec2, (Scalar)beta, (Scalar)alpha), self = at::addr(self, vec1, vec2, beta, alpha))
