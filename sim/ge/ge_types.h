@@ -63,7 +63,6 @@ public:
     graphStatus SetTensorDesc(const TensorDesc& desc);
     const uint8_t* GetData() const;
     uint8_t* GetData();
-    size_t GetSize() const;
     graphStatus SetData(uint8_t* data, size_t size, const DeleteFunc& deleter);
     graphStatus ResetData(uint8_t* data, size_t size, const DeleteFunc& deleter);
     std::unique_ptr<uint8_t[], DeleteFunc> ResetData();
@@ -89,10 +88,8 @@ private:
 class NodeImpl;
 class GNode {
 public:
-    GNode();
     explicit GNode(std::shared_ptr<NodeImpl> impl);
     graphStatus GetType(AscendString& type) const;
-    graphStatus GetName(AscendString& name) const;
 
 private:
     std::shared_ptr<NodeImpl> impl_;

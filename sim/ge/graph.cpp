@@ -7,17 +7,12 @@ namespace ge {
 
 class NodeImpl {
 public:
-    std::string name, type;
+    std::string type;
 };
 
-GNode::GNode() : impl_(std::make_shared<NodeImpl>()) {}
 GNode::GNode(std::shared_ptr<NodeImpl> impl) : impl_(std::move(impl)) {}
 graphStatus GNode::GetType(AscendString& type) const {
     type = AscendString(impl_->type.c_str());
-    return GRAPH_SUCCESS;
-}
-graphStatus GNode::GetName(AscendString& name) const {
-    name = AscendString(impl_->name.c_str());
     return GRAPH_SUCCESS;
 }
 
@@ -34,9 +29,9 @@ graphStatus Graph::LoadFromSerializedModelArray(const void* model, size_t size) 
     if (model == nullptr) return GRAPH_PARAM_INVALID;
     auto loaded = std::make_shared<GraphImpl>();
     loaded->model.assign(static_cast<const char*>(model), size);
-    std::vector<sim::ModelNode> nodes;
-    if (!sim::ReadModel(loaded->model, loaded->name, nodes)) return GRAPH_FAILED;
-    for (sim::ModelNode& node : nodes) loaded->nodes.emplace_back(std::make_shared<NodeImpl>(NodeImpl{node.name, node.type}));
+    std::vector<std::string> types;
+    if (!sim::ReadModel(loaded->model, loaded->name, types)) return GRAPH_FAILED;
+    for (std::string& type : types) loaded->nodes.emplace_back(std::make_shared<NodeImpl>(NodeImpl{std::move(type)}));
     impl_ = std::move(loaded);
     return GRAPH_SUCCESS;
 }

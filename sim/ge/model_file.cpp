@@ -55,33 +55,31 @@ private:
     bool broken_ = false;
 };
 
-// Field numbers of ge_ir: ModelDef.graph; GraphDef.name, .op; OpDef.name, .type.
-constexpr uint64_t kModelGraph = 7, kGraphName = 1, kGraphOp = 6, kOpName = 1, kOpType = 2;
+// Field numbers of ge_ir: ModelDef.graph; GraphDef.name, .op; OpDef.type.
+constexpr uint64_t kModelGraph = 7, kGraphName = 1, kGraphOp = 6, kOpType = 2;
 
-bool ReadNode(std::string_view bytes, ModelNode& node) {
+bool ReadNode(std::string_view bytes, std::string& type) {
     Message op(bytes);
-    for (Field field; op.Next(field);) {
-        if (field.number == kOpName) node.name = field.bytes;
-        if (field.number == kOpType) node.type = field.bytes;
-    }
+    for (Field field; op.Next(field);)
+        if (field.number == kOpType) type = field.bytes;
     return !op.Broken();
 }
 
-bool ReadGraph(std::string_view bytes, std::string& name, std::vector<ModelNode>& nodes) {
+bool ReadGraph(std::string_view bytes, std::string& name, std::vector<std::string>& nodeTypes) {
     Message graph(bytes);
     for (Field field; graph.Next(field);) {
         if (field.number == kGraphName) name = field.bytes;
-        if (field.number == kGraphOp && !ReadNode(field.bytes, nodes.emplace_back())) return false;
+        if (field.number == kGraphOp && !ReadNode(field.bytes, nodeTypes.emplace_back())) return false;
     }
     return !graph.Broken();
 }
 
 }  // namespace
 
-bool ReadModel(std::string_view model, std::string& graphName, std::vector<ModelNode>& nodes) {
+bool ReadModel(std::string_view model, std::string& graphName, std::vector<std::string>& nodeTypes) {
     Message message(model);
     for (Field field; message.Next(field);)
-        if (field.number == kModelGraph) return ReadGraph(field.bytes, graphName, nodes);
+        if (field.number == kModelGraph) return ReadGraph(field.bytes, graphName, nodeTypes);
     return false;
 }
 

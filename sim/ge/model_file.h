@@ -7,10 +7,7 @@
 
 namespace sim {
 
-struct ModelNode {
-    std::string name, type;
-};
-// First graph of the model: its name and nodes. False when the bytes are no such message.
-bool ReadModel(std::string_view model, std::string& graphName, std::vector<ModelNode>& nodes);
+// First graph of the model: its name and the types of its nodes. False when the bytes are no such message.
+bool ReadModel(std::string_view model, std::string& graphName, std::vector<std::string>& nodeTypes);
 
 }  // namespace sim

@@ -6,7 +6,6 @@ class TensorImpl {
 public:
     TensorDesc desc;
     std::unique_ptr<uint8_t[], Tensor::DeleteFunc> data;
-    size_t size = 0;
 
     std::vector<int64_t> Dims() const { return desc.GetShape().GetDims(); }
     std::vector<int64_t> OriginDims() const { return desc.GetOriginShape().GetDims(); }
@@ -24,20 +23,15 @@ graphStatus Tensor::SetTensorDesc(const TensorDesc& desc) {
 
 const uint8_t* Tensor::GetData() const { return impl_->data.get(); }
 uint8_t* Tensor::GetData() { return impl_->data.get(); }
-size_t Tensor::GetSize() const { return impl_->size; }
 
 graphStatus Tensor::SetData(uint8_t* data, size_t size, const DeleteFunc& deleter) {
     if (data == nullptr && size > 0) return GRAPH_PARAM_INVALID;
     impl_->data = std::unique_ptr<uint8_t[], DeleteFunc>(data, deleter);
-    impl_->size = size;
     return GRAPH_SUCCESS;
 }
 graphStatus Tensor::ResetData(uint8_t* data, size_t size, const DeleteFunc& deleter) { return SetData(data, size, deleter); }
 
-std::unique_ptr<uint8_t[], Tensor::DeleteFunc> Tensor::ResetData() {
-    impl_->size = 0;
-    return std::move(impl_->data);
-}
+std::unique_ptr<uint8_t[], Tensor::DeleteFunc> Tensor::ResetData() { return std::move(impl_->data); }
 
 graphStatus Tensor::SetShapeDimNum(size_t count) {
     std::vector<int64_t> dims = impl_->Dims();

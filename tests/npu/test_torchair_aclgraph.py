@@ -124,6 +124,50 @@ def test_refused_call_leaves_no_capture_behind(replays, rng):
     assert_same_bits(to_cpu([compiled(x, post, comb)]), to_cpu([custom_ops.hc_post(x[:, 0], x, post, comb)]))
 
 
+def test_gradients(replays, rng):
+    """Forward and backward are a graph each."""
+
+    def loss(x, weight):
+        return (custom_ops.hc_pre_inv_rms(x) * weight).sum()
+
+    compiled = torch.compile(loss, fullgraph=True, dynamic=False, backend=backend())
+    for _ in range(3):
+        values = torch.randn(T, N, D, generator=rng), torch.randn(T, 1, generator=rng)
+        gradients = []
+        for function in (compiled, loss):
+            leaves = [value.npu().requires_grad_() for value in values]
+            function(*leaves).backward()
+            gradients.append([leaf.grad.cpu() for leaf in leaves])
+        torch.testing.assert_close(*gradients)
+    assert "replay" in replays
+
+
+def test_compiled_code_kept_on_disk(replays, rng, tmp_path):
+    """torchair.inference.cache_compile: a second model finds what the first one compiled."""
+    import torchair
+
+    config = torchair.CompilerConfig()
+    config.mode = "reduce-overhead"
+
+    class Model(Layer):
+        def __init__(self):
+            super().__init__()
+            self.step = torchair.inference.cache_compile(self.run, config=config, cache_dir=str(tmp_path))
+
+        def run(self, x):
+            return super().forward(x)
+
+        def forward(self, x):
+            return self.step(x)
+
+    for _ in range(2):
+        model = Model().npu()
+        for _ in range(2):
+            x = hidden(rng)
+            assert_same_bits(to_cpu([model(x)]), to_cpu([model.run(x)]))
+    assert list(tmp_path.rglob("*")) and "replay" in replays
+
+
 def test_npugraph_ex_backend(replays, rng):
     """The backend by name that torchair recommends instead of the mode."""
     model = Layer().npu()
