@@ -189,7 +189,7 @@ def test_errors_name_the_operator_and_the_next_call_works(simulated, run_script,
         except RuntimeError as error:
             print("error:", error)
         print("next:", (x + 1).sum().item())
-        """, TASK_QUEUE_ENABLE="0")
+        """)
     assert re.search(message, out, re.DOTALL) and "next: 60.0" in out
 
 
