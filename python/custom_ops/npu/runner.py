@@ -44,10 +44,11 @@ def _script(main: types.ModuleType, target: str) -> CodeType:
         main.__file__, main.__cached__ = "<stdin>", None
         return compile(sys.stdin.read(), "<stdin>", "exec")
     if (importer := pkgutil.get_importer(target)) is not None:  # a folder or an archive
+        target = os.path.abspath(target)
         sys.path.insert(0, target) if sys.flags.safe_path else _first_on_path(target)
         spec = importer.find_spec("__main__")
         if spec is None:
-            raise CannotRun(f"can't find '__main__' module in {os.path.abspath(target)!r}", 1)
+            raise CannotRun(f"can't find '__main__' module in {target!r}", 1)
         return _become(main, spec)
     _first_on_path(os.path.dirname(os.path.realpath(target)))
     path = os.path.abspath(target)
