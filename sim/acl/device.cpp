@@ -56,12 +56,7 @@ Settings ReadSettings() {
     settings.soc = FindSoc(soc != nullptr ? soc : "ascend910b");
     if (settings.soc == nullptr) {
         settings.soc = FindSoc("ascend910b");
-        int count = 0;
-        const SocSpec* table = SocTable(&count);
-        std::vector<std::string> names;
-        for (int i = 0; i < count; ++i) names.push_back(table[i].name);
-        settings.error = host::Format("CUSTOM_OPS_NPU_SOC is '%s'; known are ascend910b, ascend910_93, ascend950, %s", soc,
-                                      host::Join(names).c_str());
+        settings.error = "CUSTOM_OPS_NPU_SOC: " + host::UnknownSoc(soc);
     }
     if (const char* devices = Environment("CUSTOM_OPS_NPU_DEVICES")) {
         char* end = nullptr;

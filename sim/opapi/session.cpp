@@ -79,15 +79,7 @@ int SimSetOptions(const SimOptions* options) {
         if (options == nullptr) sim::host::Refuse(sim::host::kNullPointer, "SimSetOptions: options is null");
         if (options->soc != nullptr) {
             const sim::SocSpec* soc = sim::FindSoc(options->soc);
-            if (soc == nullptr) {
-                int count = 0;
-                const sim::SocSpec* table = sim::SocTable(&count);
-                std::vector<std::string> names;
-                for (int i = 0; i < count; ++i) names.push_back(table[i].name);
-                sim::host::Refuse(sim::host::kInvalidParameter,
-                                  "soc '%s' is not known; known are ascend910b, ascend910_93, ascend950, %s",
-                                  options->soc, sim::host::Join(names).c_str());
-            }
+            if (soc == nullptr) sim::host::Refuse(sim::host::kInvalidParameter, "%s", sim::host::UnknownSoc(options->soc).c_str());
             sim::host::SetCurrentSoc(*soc);
         }
         sim::LaunchOptions launch;

@@ -159,8 +159,8 @@ def find_soc(name: str) -> dict:
         for soc in socs():
             if name.lower() in (known.lower() for known in names(soc)):
                 return soc
-    families = ", ".join(dict.fromkeys(soc["family"] for soc in socs()))
-    raise ValueError(f"soc {name!r} is not known; families are {families}; `custom-ops sim socs` lists all")
+    library().SimSetOptions(ctypes.byref(SimOptions(name.encode())))  # refuses it, in the words for all callers
+    raise ValueError(last_error())
 
 
 def arch(soc: str) -> str:
