@@ -56,6 +56,7 @@ ACLNN(MaxPool2dWithMaskBackward, Any, ((Tensor)grad, (Tensor)self, (Tensor)mask,
 
 ACLNN(UpsampleNearest1d, Any, ((Tensor)self, (Ints)size, (Out)out), out = at::upsample_nearest1d(self, size))
 ACLNN(UpsampleNearest2d, Any, ((Tensor)self, (Ints)size, (Out)out), out = at::upsample_nearest2d(self, size))
+ACLNN(UpsampleNearest2dV2, Any, ((Tensor)self, (Ints)size, (float)scaleH, (float)scaleW, (Out)out), out = at::upsample_nearest2d(self, size))
 ACLNN(UpsampleNearest2dBackward, Any, ((Tensor)grad, (Ints)size, (Ints)inputSize, (double)scaleH, (double)scaleW, (Out)out),
       out = at::upsample_nearest2d_backward(grad, size, inputSize, Scale(scaleH), Scale(scaleW)))
 ACLNN(UpsampleBilinear2d, Any, ((Tensor)self, (Ints)size, (bool)alignCorners, (double)scaleH, (double)scaleW, (Out)out),
