@@ -89,6 +89,7 @@ const aclTensor* AclnnCall::Argument(const Out& output) {
 }
 
 void AclnnCall::Run() noexcept {
+    ran_ = true;
     UseCoresOf(stream_, /*inQueue=*/true);
     const int status = op_.run_(workspace_, workspaceBytes_, std::exchange(executor_, nullptr), stream_);
     if (status == 0) return;
@@ -120,6 +121,11 @@ void AclnnOp::Launch(const std::shared_ptr<AclnnCall>& call, const Tensor& like)
     Enqueue(name_, [call]() -> int { return call->Run(), 0; });
     // From here on the stream's order keeps what other launches may reuse.
     call->copies_.clear();
+    if (call.use_count() == 1) {  // it has run, or a queue that an earlier error has ended let go of it
+        std::atomic_thread_fence(std::memory_order_acquire);
+        if (!call->ran_)
+            throw std::runtime_error(name_ + " was not launched: torch_npu's task queue has ended with an earlier error, start the process again");
+    }
     call->failures_->Raise();  // without a queue the launch has run
 }
 

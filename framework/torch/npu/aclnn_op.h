@@ -62,6 +62,7 @@ private:
     uint64_t workspaceBytes_ = 0;
     void* workspace_ = nullptr;
     aclOpExecutor* executor_ = nullptr;
+    bool ran_ = false;
 
     struct Memory {
         void* data;
