@@ -43,15 +43,14 @@ def _script(main: types.ModuleType, target: str) -> CodeType:
         _first_on_path("")
         main.__file__, main.__cached__ = "<stdin>", None
         return compile(sys.stdin.read(), "<stdin>", "exec")
-    if (importer := pkgutil.get_importer(target)) is not None:  # a folder or an archive
-        target = os.path.abspath(target)
-        sys.path.insert(0, target) if sys.flags.safe_path else _first_on_path(target)
+    path = os.path.abspath(target)
+    if (importer := pkgutil.get_importer(path)) is not None:  # a folder or an archive
+        sys.path.insert(0, path) if sys.flags.safe_path else _first_on_path(path)
         spec = importer.find_spec("__main__")
         if spec is None:
-            raise CannotRun(f"can't find '__main__' module in {target!r}", 1)
+            raise CannotRun(f"can't find '__main__' module in {path!r}", 1)
         return _become(main, spec)
     _first_on_path(os.path.dirname(os.path.realpath(target)))
-    path = os.path.abspath(target)
     main.__file__, main.__cached__ = path, None
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
     try:
