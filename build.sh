@@ -48,6 +48,9 @@ while [ $# -gt 0 ]; do
   esac
 done
 
+# Under `custom-ops run` the variable names the simulator's own folder.
+[ -z "${CUSTOM_OPS_NPU_PACKAGE:-}" ] || unset ASCEND_HOME_PATH
+
 venv=.venv
 python=$venv/bin/python
 
