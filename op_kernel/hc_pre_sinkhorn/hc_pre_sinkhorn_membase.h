@@ -31,6 +31,7 @@ class HcPreSinkhornMembase : public HcPreSinkhornRows<HcPreSinkhornMembase<T>, T
     using Rows::scale_;
     using Rows::share_;
     using Rows::tiling_;
+    using Rows::writesWeights_;
     using Rows::xQue_;
     using Rows::yQue_;
 
@@ -100,15 +101,15 @@ class HcPreSinkhornMembase : public HcPreSinkhornRows<HcPreSinkhornMembase<T>, T
         FenceVector();  // also: work_ was the float32 copy of an x tile until now
 
         RowsToPlanes(head_, head, mixes, 0, mixPitch_);
-        if (share_.writesWeights) RowsToPlanes(matrix_, matrix, mixes, 2 * n_, mixPitch_);
+        if (writesWeights_) RowsToPlanes(matrix_, matrix, mixes, 2 * n_, mixPitch_);
         FenceVector();
         MulPlanesByTokens(head_, head, rsqrt);
-        if (share_.writesWeights) MulPlanesByTokens(matrix_, matrix, rsqrt);
+        if (writesWeights_) MulPlanesByTokens(matrix_, matrix, rsqrt);
         mixQue_.FreeTensor(mixes);
         FenceVector();
 
         ComputeHeads(head);
-        if (!share_.writesWeights) return;
+        if (!writesWeights_) return;
         AscendC::LocalTensor<float> post = postQue_.template AllocTensor<float>();
         PlanesToRows(post, head_, head, n_, n_, blocks_);
         postQue_.EnQue(post);

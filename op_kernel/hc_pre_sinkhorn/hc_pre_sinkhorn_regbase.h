@@ -31,6 +31,7 @@ class HcPreSinkhornRegbase : public HcPreSinkhornRows<HcPreSinkhornRegbase<T>, T
     using Rows::scale_;
     using Rows::share_;
     using Rows::tiling_;
+    using Rows::writesWeights_;
     using Rows::xQue_;
     using Rows::yQue_;
 
@@ -72,7 +73,7 @@ class HcPreSinkhornRegbase : public HcPreSinkhornRows<HcPreSinkhornRegbase<T>, T
         for (uint32_t first = 0; first < rows; first += kLanes)
             ComputeHeads(in_, Pointer(preBuf_.template Get<float>()), Pointer(post), prePitch_, first, Min(kLanes, rows - first),
                          n_, tiling_.hcEps);
-        if (!share_.writesWeights) {
+        if (!writesWeights_) {
             postQue_.FreeTensor(post);
             mixQue_.FreeTensor(mixes);
             return;

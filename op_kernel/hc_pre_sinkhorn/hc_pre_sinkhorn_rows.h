@@ -2,7 +2,8 @@
 // derives from this, adds InitWork, CopyInMixes, StartWeights, AdvanceWeights, FinishWeights and ComputeY.
 #pragma once
 
-#include "hc_pre_sinkhorn_common.h"
+#include "../common/tiles.h"
+#include "hc_pre_sinkhorn_tiling_data.h"
 
 namespace hc {
 
@@ -16,6 +17,7 @@ public:
         mix_ = (2 + n_) * n_;
         if (tiling_.tokens == 0) return;
         share_.Init(tiling_, AscendC::GetBlockIdx());
+        writesWeights_ = share_.part == 0;
 
         const uint64_t row = share_.firstRow;
         mixes_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(mixes) + row * mix_);
@@ -63,7 +65,7 @@ public:
                 CopyOutY(tile);
                 Self().AdvanceWeights(rows);  // while the next tiles arrive
             }
-            if (share_.writesWeights) Self().FinishWeights(batch, rows);
+            if (writesWeights_) Self().FinishWeights(batch, rows);
         }
     }
 
@@ -89,6 +91,7 @@ private:
 protected:
     HcPreSinkhornTilingData tiling_;
     CoreShare share_;
+    bool writesWeights_ = false;  // of the cores that share rows, the first writes post and comb_frag
     uint32_t n_ = 0, mix_ = 0;
     AscendC::GlobalTensor<float> mixes_, rsqrt_, scale_, base_, post_, comb_;
     AscendC::TQue<AscendC::TPosition::VECIN, 1> mixQue_;
