@@ -2,27 +2,92 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "sim/acl/forked.h"
+
 namespace sim::acl {
 namespace {
 
 constexpr int kReservation = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
+struct Leaving {
+    uint8_t* begin;
+    size_t bytes;
+    uint64_t before;   // uses that may still reach it
+};
+struct Uses {
+    std::mutex mutex;
+    uint64_t next = 0;
+    std::set<uint64_t> running;
+    std::vector<Leaving> leaving;
+};
+Uses& TheUses() {
+    static Uses* uses = new Uses;
+    return *uses;
+}
+
+void GiveBack(uint8_t* begin, size_t bytes) {
+    // A fresh mapping also drops the pages, and joins its neighbours.
+    if (mmap(begin, bytes, PROT_NONE, kReservation | MAP_FIXED, -1, 0) == MAP_FAILED) madvise(begin, bytes, MADV_DONTNEED);
+}
+
+void GiveBackWhatNobodyUses(Uses& uses) {
+    const uint64_t oldest = uses.running.empty() ? uses.next : *uses.running.begin();
+    const auto unused = std::partition(uses.leaving.begin(), uses.leaving.end(), [&](const Leaving& of) { return of.before > oldest; });
+    for (auto it = unused; it != uses.leaving.end(); ++it) GiveBack(it->begin, it->bytes);
+    uses.leaving.erase(unused, uses.leaving.end());
+}
+
+// Addresses that are given out again while what lay there is still leaving.
+void GiveBackAt(uint8_t* begin, size_t bytes) {
+    Uses& uses = TheUses();
+    const std::lock_guard<std::mutex> lock(uses.mutex);
+    const auto there = std::partition(uses.leaving.begin(), uses.leaving.end(), [&](const Leaving& of) {
+        return of.begin + of.bytes <= begin || begin + bytes <= of.begin;
+    });
+    for (auto it = there; it != uses.leaving.end(); ++it) GiveBack(it->begin, it->bytes);
+    uses.leaving.erase(there, uses.leaving.end());
+}
+
 }  // namespace
 
+MemoryUse::MemoryUse() {
+    Uses& uses = TheUses();
+    const std::lock_guard<std::mutex> lock(uses.mutex);
+    ticket_ = uses.next++;
+    uses.running.insert(uses.running.end(), ticket_);
+}
+
+MemoryUse::~MemoryUse() {
+    Uses& uses = TheUses();
+    const std::lock_guard<std::mutex> lock(uses.mutex);
+    uses.running.erase(ticket_);
+    if (!uses.leaving.empty()) GiveBackWhatNobodyUses(uses);
+}
+
 bool AddressSpace::Commit(uintptr_t device, size_t size) const {
+    DeviceIsUsed();
+    GiveBackAt(Host(device), RoundUp(size, kPageBytes));
     return mprotect(Host(device), RoundUp(size, kPageBytes), PROT_READ | PROT_WRITE) == 0;
 }
 
 bool AddressSpace::CommitFile(uintptr_t device, size_t size, int file, uint64_t offset) const {
+    DeviceIsUsed();
+    GiveBackAt(Host(device), RoundUp(size, kPageBytes));
     void* mapped = mmap(Host(device), RoundUp(size, kPageBytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
                         static_cast<off_t>(offset));
     return mapped != MAP_FAILED;
 }
 
 void AddressSpace::Decommit(uintptr_t device, size_t size) const {
-    // A fresh mapping also drops the pages, and joins its neighbours.
-    void* mapped = mmap(Host(device), RoundUp(size, kPageBytes), PROT_NONE, kReservation | MAP_FIXED, -1, 0);
-    if (mapped == MAP_FAILED) madvise(Host(device), RoundUp(size, kPageBytes), MADV_DONTNEED);
+    Uses& uses = TheUses();
+    const std::lock_guard<std::mutex> lock(uses.mutex);
+    uses.leaving.push_back({Host(device), RoundUp(size, kPageBytes), uses.next});
+    GiveBackWhatNobodyUses(uses);
 }
 
 AddressSpace ReserveAddressSpace(size_t bytes, size_t atLeast) {

@@ -24,8 +24,20 @@ struct AddressSpace {
     bool Commit(uintptr_t device, size_t size) const;
     // The same with bytes of a file, for physical memory that can be mapped in several places.
     bool CommitFile(uintptr_t device, size_t size, int file, uint64_t offset) const;
-    // Gives the bytes back to the system; from now on touching them faults.
+    // Gives the bytes back to the system, as soon as no MemoryUse is left that began before; from then on touching them faults.
     void Decommit(uintptr_t device, size_t size) const;
+};
+
+// What runs on the device holds one while it computes on memory whose extent it has checked since: freeing the memory meanwhile, from
+// another thread, is an error of the program, and must not be a fault of the process.
+class MemoryUse {
+public:
+    MemoryUse();
+    ~MemoryUse();
+    MemoryUse(const MemoryUse&) = delete;
+
+private:
+    uint64_t ticket_;
 };
 
 // Reserves up to `bytes`, less where the process may not have as much.

@@ -39,6 +39,7 @@ int32_t SubmitWork(void* handle, StreamWork work) {
         Task task;
         task.name = work.name;
         task.run = [work = std::move(work), device = &stream->device](double* clock) {
+            const MemoryUse use;
             WorkResult result = WithinLimit(work.run(), work.name);
             *clock += result.microseconds;
             if (result.status != 0) device->errorKind = kCoreError;

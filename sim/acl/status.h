@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sim/acl/codes.h"
+#include "sim/acl/forked.h"
 
 namespace sim::acl {
 
@@ -22,6 +23,7 @@ int RememberFailure(const char* function, int code, const char* message);
 template <typename Body>
 int Call(const char* function, Body&& body) {
     try {
+        RefuseInForkedProcess();
         body();
         return kSuccess;
     } catch (const AclFailure& failure) {

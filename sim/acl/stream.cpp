@@ -24,6 +24,7 @@ void StopAtExit() {
     exiting = true;
     // A callback that needs the interpreter, which is gone by now, would never end.
     constexpr int32_t kPatience = 10'000;
+    if (IsForkedProcess()) return;
     for (const auto& stream : TheStreams().All()) stream->Stop(true, kPatience);
 }
 

@@ -71,6 +71,7 @@ const char* CopyName(const Copy& copy) {
 
 // Device sides once more when the copy runs: what was freed meanwhile must not be touched.
 WorkResult RunCopy(const Copy& copy) {
+    const MemoryUse use;
     for (const Side* side : {&copy.to, &copy.from})
         if (side->onDevice)
             if (std::string error = DeviceMemoryError(side->address, side->bytes); !error.empty())
@@ -160,6 +161,7 @@ ACL_FUNC_VISIBILITY int aclrtMemcpyBatchAsync(void** to, size_t* room, void** fr
 
 ACL_FUNC_VISIBILITY int aclrtMemset(void* address, size_t room, int32_t value, size_t bytes) {
     return Call("aclrtMemset", [&] {
+        const sim::acl::MemoryUse use;
         CheckFill(address, room, bytes);
         if (DeviceOf(address) != nullptr) RefuseUnsafeCall("aclrtMemset");
         Fill(address, value, bytes);
@@ -169,6 +171,7 @@ ACL_FUNC_VISIBILITY int aclrtMemsetAsync(void* address, size_t room, int32_t val
     return Call("aclrtMemsetAsync", [&] {
         CheckFill(address, room, bytes);
         Submit(GetStream(stream), AsTask("memset", [=]() -> sim::WorkResult {
+                   const sim::acl::MemoryUse use;
                    if (DeviceOf(address) != nullptr)
                        if (std::string error = DeviceMemoryError(address, bytes); !error.empty())
                            return {kInvalidParameter, "memset: " + error, 0};

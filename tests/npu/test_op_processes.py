@@ -52,3 +52,27 @@ def test_spawned_process():
     got = queue.get(timeout=300)
     child.join()
     assert child.exitcode == 0 and got == [[1.0], [1.0]]
+
+
+def test_forked_process(run_script, simulated):
+    """Says what to do instead of waiting for threads of the process it was forked from, and ends at once; that one goes on."""
+    out = run_script("""
+        import os, signal, time
+        import torch, torch_npu, custom_ops
+        x = torch.ones(2, 4, 16).npu()
+        custom_ops.hc_pre_inv_rms(x).cpu()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            for call in (x.cpu, torch.npu.synchronize):
+                try:
+                    call()
+                except RuntimeError as error:
+                    print("refused:", error, flush=True)
+            os._exit(3)  # as multiprocessing does
+        start = time.monotonic()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        assert time.monotonic() - start < 30
+        assert custom_ops.hc_pre_inv_rms(x).cpu().tolist() == [[1.0], [1.0]]
+    """)
+    assert out.count("refused:") == 2 and "forked from one that uses the NPU" in out and "spawn" in out

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -111,6 +112,26 @@ class _Gate:
         self._function = host_function(self._event.wait)
         self.open = self._event.set
         acl("aclrtLaunchHostFunc", s, ctypes.cast(self._function, ctypes.c_void_p), None)
+
+
+def test_freed_while_work_uses_it():
+    """An error of the program, which neither faults nor loses other work; the memory goes back when the work has ended."""
+    size, s = 256 * MB, stream()
+    for _ in range(3):
+        at = malloc(size)
+        for value in range(4):
+            acl("aclrtMemsetAsync", at, size, value, size, s)
+        time.sleep(0.02)  # into the first fill
+        acl("aclrtFree", at)
+        try:
+            acl("aclrtSynchronizeStream", ctypes.c_void_p(s))
+        except AclError as error:  # of a fill that began after the free
+            assert error.code == INVALID_PARAMETER and "was freed" in error.text
+    again = malloc(size)
+    acl("aclrtMemset", again, size, 7, size)
+    assert download(again, 16) == bytes([7] * 16)
+    acl("aclrtFree", again)
+    acl("aclrtDestroyStream", ctypes.c_void_p(s))
 
 
 def test_memory_goes_back_to_the_system():
