@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "acl/acl_base.h"
 #include "sim/acl/event.h"
@@ -317,6 +318,17 @@ void EndUpdate(void* handle) {
 }
 
 }  // namespace
+
+void AbandonCapture(Stream& stream) {
+    if (active == 0) return;
+    Lock lock(CaptureMutex());
+    if (std::exchange(stream.update, nullptr) != nullptr) --active;
+    const auto capture = std::exchange(stream.capture, nullptr);
+    if (capture == nullptr) return;
+    Finish(capture);
+    TheModels().Remove(capture->model->handle);
+}
+
 }  // namespace sim::acl
 
 using namespace sim::acl;

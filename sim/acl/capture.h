@@ -30,6 +30,8 @@ void RefuseWhenCaptured(const Stream& stream, const char* what);
 void RefuseUnsafeCall(const char* what);
 // For an asynchronous copy that has to wait because its host memory is pageable.
 void RefuseBlockingCopy(const Stream& stream);
+// The stream goes away: so do a capture it belongs to and a group update it collects.
+void AbandonCapture(Stream& stream);
 void LoseCapture(Capture& capture, const std::string& reason);
 
 }  // namespace sim::acl

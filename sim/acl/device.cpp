@@ -200,6 +200,8 @@ ACL_FUNC_VISIBILITY int aclrtResetDevice(int32_t id) {
         if (users.load() == 0) Refuse(kInvalidDevice, "device %d is not in use", id);
         if (--users > 0) return;  // each aclrtSetDevice counts
         DestroyStreamsOf(device);
+        for (const auto& context : TheChips().contexts.All())
+            if (context->device == &device) DestroyDefaultStream(*context);
         device.memory.FreeAll();
         if (current != nullptr && current->device == &device) MakeCurrent(nullptr);
     });
@@ -233,6 +235,7 @@ ACL_FUNC_VISIBILITY int aclrtDestroyContext(void* handle) {
     return Call("aclrtDestroyContext", [&] {
         if (TheChips().contexts.Get(handle)->primary) Refuse(kInvalidHandle, "the context is a device's own: aclrtResetDevice ends it");
         const auto context = TheChips().contexts.Remove(handle);
+        DestroyDefaultStream(*context);
         if (current == context) MakeCurrent(nullptr);
     });
 }

@@ -27,7 +27,7 @@ DeviceMemory::DeviceMemory(int device, const AddressSpace& space, uintptr_t begi
     : device_(device), space_(space), begin_(begin), span_(span), capacity_(capacity), next_(begin + kHugePageBytes) {}
 
 bool DeviceMemory::IsFree(uintptr_t begin, size_t bytes) const {
-    if (begin < begin_ || begin + bytes > begin_ + span_) return false;
+    if (begin < begin_ || bytes > span_ || begin + bytes > begin_ + span_) return false;
     const auto after = occupied_.lower_bound(begin);
     if (after != occupied_.end() && after->first < begin + bytes) return false;
     if (after == occupied_.begin()) return true;
@@ -36,6 +36,7 @@ bool DeviceMemory::IsFree(uintptr_t begin, size_t bytes) const {
 }
 
 uintptr_t DeviceMemory::FindRoom(size_t bytes, size_t alignment) {
+    if (bytes > span_) return 0;
     for (int round = 0; round < 2; ++round, next_ = begin_ + kHugePageBytes) {
         uintptr_t at = RoundUp(next_, alignment);
         auto it = occupied_.lower_bound(at);
@@ -152,10 +153,11 @@ void DeviceMemory::Map(void* address, size_t bytes, size_t offset, void* handle)
     if (physical == physical_.end() || physical->second.freed) Refuse(kInvalidHandle, "%p is no handle of physical memory", handle);
     const uintptr_t at = Address(address);
     const auto reservation = Holding(occupied_, at);
-    if (reservation == occupied_.end() || reservation->second.kind != Kind::Reservation ||
+    if (reservation == occupied_.end() || reservation->second.kind != Kind::Reservation || bytes > reservation->second.bytes ||
         at + bytes > reservation->first + reservation->second.bytes)
         Refuse(kInvalidParameter, "[%p, +%zu) does not lie in one reservation: %s", address, bytes, DescribeLocked(at).c_str());
-    if (bytes == 0 || at % kPageBytes != 0 || offset % kPageBytes != 0 || offset + bytes > RoundUp(physical->second.bytes, kPageBytes))
+    if (bytes == 0 || at % kPageBytes != 0 || offset % kPageBytes != 0 || offset > physical->second.bytes ||
+        offset + bytes > RoundUp(physical->second.bytes, kPageBytes))
         Refuse(kInvalidParameter, "size %zu at offset %zu does not fit: the physical memory has %zu bytes, pages %zu", bytes, offset,
                physical->second.bytes, kPageBytes);
     const auto after = accessible_.lower_bound(at);
@@ -188,7 +190,7 @@ DeviceMemory::Extents::const_iterator DeviceMemory::Holding(const Extents& exten
 std::string DeviceMemory::ExtentError(const void* address, size_t bytes) const {
     if (bytes == 0) return {};
     std::shared_lock<std::shared_mutex> lock(mutex_);
-    const uintptr_t begin = Address(address), end = begin + bytes;
+    const uintptr_t begin = Address(address), end = begin + std::min(bytes, span_ + 1);  // the sum must not wrap
     auto it = Holding(accessible_, begin);
     if (it == accessible_.end()) return DescribeLocked(begin);
     uintptr_t reached = it->first + it->second.bytes;
@@ -196,8 +198,8 @@ std::string DeviceMemory::ExtentError(const void* address, size_t bytes) const {
     while (reached < end && it->second.kind == Kind::Mapping && ++it != accessible_.end() && it->first == reached)
         reached += it->second.bytes;
     if (reached >= end) return {};
-    return host::Format("%zu bytes at %p reach %zu bytes beyond the end of their memory: ", bytes, address, size_t(end - reached)) +
-           DescribeLocked(begin);
+    return host::Format("%zu bytes at %p reach %zu bytes beyond the end of their memory: ", bytes, address,
+                        bytes - size_t(reached - begin)) + DescribeLocked(begin);
 }
 
 const DeviceMemory::Freed* DeviceMemory::LastFreed(uintptr_t address) const {

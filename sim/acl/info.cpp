@@ -41,7 +41,7 @@ struct PackageVersion {  // aclCANNPackageVersion
     char version[128], major[64], minor[64], release[64], patch[64], reserved[128];
 };
 
-int saturationMode = 1;  // infinities and NaN
+constexpr int kInfinities = 1;  // overflow mode: infinities and NaN
 
 }  // namespace
 }  // namespace sim::acl
@@ -112,12 +112,12 @@ ACL_FUNC_VISIBILITY int aclrtDeviceGetUuid(int32_t id, char* uuid) {
 // Chips of both modelled architectures compute with infinities; saturation is of the generation before.
 ACL_FUNC_VISIBILITY int aclrtSetDeviceSatMode(int mode) {
     return Call("aclrtSetDeviceSatMode", [&] {
-        if (mode != 1) Refuse(kFeatureNotSupported, "overflow mode %d: saturation is not modelled, 1 (infinities and NaN) is", mode);
-        saturationMode = mode;
+        if (mode != kInfinities)
+            Refuse(kFeatureNotSupported, "overflow mode %d: saturation is not modelled, %d (infinities and NaN) is", mode, kInfinities);
     });
 }
 ACL_FUNC_VISIBILITY int aclrtGetDeviceSatMode(int* mode) {
-    return Call("aclrtGetDeviceSatMode", [&] { NotNull(mode, "mode") = saturationMode; });
+    return Call("aclrtGetDeviceSatMode", [&] { NotNull(mode, "mode") = kInfinities; });
 }
 
 }  // extern "C"

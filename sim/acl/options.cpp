@@ -11,7 +11,6 @@ namespace {
 
 // The device's limit for one operator, modelled time; 0: none.
 std::atomic<uint64_t> executeMicroseconds{0};
-std::atomic<uint32_t> waitSeconds{0};
 
 struct Parameters {
     std::mutex mutex;
@@ -79,10 +78,8 @@ ACL_FUNC_VISIBILITY int aclrtSetOpExecuteTimeOutV2(uint64_t microseconds, uint64
         NotNull(actual, "actualTimeout") = microseconds;
     });
 }
-// Waits for notifications of other chips, which are not modelled, are what it limits.
-ACL_FUNC_VISIBILITY int aclrtSetOpWaitTimeout(uint32_t seconds) {
-    return Call("aclrtSetOpWaitTimeout", [&] { waitSeconds = seconds; });
-}
+// Limits waits for notifications of other chips, which are not modelled: any limit is kept.
+ACL_FUNC_VISIBILITY int aclrtSetOpWaitTimeout(uint32_t) { return kSuccess; }
 
 ACL_FUNC_VISIBILITY int aclrtSetSysParamOpt(int option, int64_t value) { return SetParameter("aclrtSetSysParamOpt", option, value); }
 ACL_FUNC_VISIBILITY int aclrtGetSysParamOpt(int option, int64_t* value) { return GetParameter("aclrtGetSysParamOpt", option, value); }

@@ -65,24 +65,28 @@ extern "C" {
 // Launch reports of all streams since the last call, oldest first: a JSON array like SimTakeReports, with "stream" and "device".
 // The caller frees the text with SimFree.
 ACL_FUNC_VISIBILITY char* SimNpuTakeReports() {
-    std::deque<StreamLaunch> launches;
-    {
-        std::lock_guard<std::mutex> lock(TheCollected().mutex);
-        launches.swap(TheCollected().launches);
-    }
-    std::string text = "[";
-    for (const StreamLaunch& entry : launches) {
-        std::string json = sim::opapi::ReportJson(entry.launch);
-        json.pop_back();  // the closing brace: two more fields follow
-        text += (text.size() > 1 ? ",\n" : "") + json + sim::host::Format(",\"stream\":%d,\"device\":%d}", entry.stream, entry.device);
-    }
-    return sim::opapi::Hand(text + "]");
+    return sim::opapi::Guard<char*>(nullptr, [] {
+        std::deque<StreamLaunch> launches;
+        {
+            std::lock_guard<std::mutex> lock(TheCollected().mutex);
+            launches.swap(TheCollected().launches);
+        }
+        std::string text = "[";
+        for (const StreamLaunch& entry : launches) {
+            std::string json = sim::opapi::ReportJson(entry.launch);
+            json.pop_back();  // the closing brace: two more fields follow
+            text += (text.size() > 1 ? ",\n" : "") + json + sim::host::Format(",\"stream\":%d,\"device\":%d}", entry.stream, entry.device);
+        }
+        return sim::opapi::Hand(text + "]");
+    });
 }
 
 // Chrome trace events of all streams since the last call (CUSTOM_OPS_NPU_TRACE=1): a JSON array.
 ACL_FUNC_VISIBILITY char* SimNpuTakeTrace() {
-    std::lock_guard<std::mutex> lock(TheCollected().mutex);
-    return sim::opapi::Hand("[" + std::exchange(TheCollected().traceEvents, {}) + "]");
+    return sim::opapi::Guard<char*>(nullptr, [] {
+        std::lock_guard<std::mutex> lock(TheCollected().mutex);
+        return sim::opapi::Hand("[" + std::exchange(TheCollected().traceEvents, {}) + "]");
+    });
 }
 
 }  // extern "C"

@@ -89,8 +89,9 @@ extern "C" {
 ACL_FUNC_VISIBILITY int aclInit(const char* configuration) {
     return Call("aclInit", [&] {
         if (!TheSettings().error.empty()) Refuse(kBadParameter, "%s", TheSettings().error.c_str());
-        if (initialised.exchange(true)) Refuse(kRepeatedInit, "the process has called it already");
+        if (initialised) Refuse(kRepeatedInit, "the process has called it already");
         if (configuration != nullptr && *configuration != '\0') ReadConfiguration(configuration);
+        if (initialised.exchange(true)) Refuse(kRepeatedInit, "another thread has called it meanwhile");
         ReportFaultsOnDeviceMemory();
     });
 }

@@ -141,12 +141,24 @@ std::shared_ptr<Stream> GetStream(void* handle) {
     return context->defaultStream;
 }
 
+static void EndStream(const std::shared_ptr<Stream>& stream, bool force) {
+    TheStreams().Remove(stream->handle);
+    AbandonCapture(*stream);
+    stream->Stop(force);
+}
+
 void DestroyStreamsOf(Device& device) {
     for (const auto& stream : TheStreams().All())
-        if (&stream->device == &device) {
-            TheStreams().Remove(stream->handle);
-            stream->Stop(false);
-        }
+        if (&stream->device == &device) EndStream(stream, false);
+}
+
+void DestroyDefaultStream(Context& context) {
+    std::shared_ptr<Stream> stream;
+    {
+        std::lock_guard<std::mutex> lock(context.mutex);
+        stream = std::exchange(context.defaultStream, nullptr);
+    }
+    if (stream != nullptr && TheStreams().Find(stream->handle) != nullptr) EndStream(stream, false);
 }
 
 void Submit(const std::shared_ptr<Stream>& stream, Task task) {
@@ -201,8 +213,7 @@ int Destroy(const char* function, void* handle, bool force) {
         NotNull(static_cast<char*>(handle), "stream");
         const auto stream = TheStreams().Get(handle);
         RefuseWhenCaptured(*stream, "destroyed");
-        TheStreams().Remove(handle);
-        stream->Stop(force);
+        EndStream(stream, force);
     });
 }
 

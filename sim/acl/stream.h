@@ -64,7 +64,6 @@ public:
 
 private:
     void Work();
-    void RunOne(Task& task);
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;
@@ -82,6 +81,8 @@ Streams& TheStreams();
 // Null: the default stream of the thread's context.
 std::shared_ptr<Stream> GetStream(void* handle);
 void DestroyStreamsOf(Device& device);
+// Of a context that ends, or whose device is reset.
+void DestroyDefaultStream(Context& context);
 
 // Runs, or while the stream is captured records, the task.
 void Submit(const std::shared_ptr<Stream>& stream, Task task);

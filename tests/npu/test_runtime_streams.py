@@ -284,6 +284,28 @@ print(code_of(lambda: download(a, 1)), code_of(lambda: acl("aclrtSynchronizeStre
 """) == "107002\n107000 107017 True\n"
 
 
+def test_default_stream_and_capture_do_not_outlive_a_reset():
+    assert plain_program("""
+acl("aclInit", None), acl("aclrtSetDevice", 0)
+acl("aclrtMemsetAsync", malloc(64), 64, 1, 64, None)
+s = stream()
+acl("aclmdlRICaptureBegin", c_void_p(s), 0)
+acl("aclrtResetDevice", 0)
+acl("aclrtSetDevice", 0)
+a = malloc(64)
+acl("aclrtMemset", a, 64, 0, 64)
+acl("aclrtMemsetAsync", a, 64, 7, 64, None), acl("aclrtSynchronizeStream", None)
+print(download(a, 1)[0])
+""") == "7\n"
+
+
+def test_unreadable_configuration_leaves_the_runtime_to_be_initialised():
+    assert plain_program("""
+print(code_of(lambda: acl("aclInit", ctypes.c_char_p(b"no such file"))))
+acl("aclInit", None)
+""") == "100003\n"
+
+
 @pytest.mark.parametrize("function", ["aclrtBinaryLoadFromData", "aclrtIpcMemImportByKey", "aclmdlRIAddCondTask", "aclrtDeviceTaskAbort"])
 def test_what_is_not_modelled_fails_by_name(function):
     fails(NOT_SUPPORTED, function, match=f"{function}: not modelled")
