@@ -5,6 +5,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <sstream>
 
 #include "sim/host/host_library.h"
@@ -39,13 +40,14 @@ std::vector<std::string> OpPackageFolders() {
 
 const host::Op* FindPackagedOp(const std::string& type) {
     static std::mutex mutex;
-    static std::vector<std::shared_ptr<const host::HostLibrary>> loaded;  // what is given out stays valid
+    static std::set<std::shared_ptr<const host::HostLibrary>> loaded;  // what is given out stays valid
     const std::lock_guard<std::mutex> lock(mutex);
     for (const std::string& folder : OpPackageFolders()) {
         const std::string path = folder + "/op_host/libcust_opmaster.so";
         if (!std::filesystem::exists(path)) continue;
-        loaded.push_back(host::LoadHostLibrary(path));
-        for (const host::Op& op : loaded.back()->Ops())
+        const auto library = host::LoadHostLibrary(path);
+        loaded.insert(library);
+        for (const host::Op& op : library->Ops())
             if (op.type == type) return &op;
     }
     return nullptr;

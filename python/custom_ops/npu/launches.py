@@ -7,6 +7,7 @@ import ctypes
 import json
 import sys
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -37,7 +38,7 @@ class OpLaunches:
 
 
 class Collector:
-    """Takes the reports of this process's streams until it is finished."""
+    """Takes the reports of this process's streams as long as it lives."""
 
     def __init__(self, report: bool, trace: str | None):
         self.report, self.trace = report, trace
@@ -45,7 +46,6 @@ class Collector:
         self._events: list[dict] = []
         self._runtime = _runtime()
         self._lock = threading.Lock()
-        self._over = threading.Event()
         threading.Thread(target=self._poll, name="custom_ops.npu reports", daemon=True).start()
 
     def finish_at_exit(self) -> None:
@@ -100,7 +100,8 @@ class Collector:
         use.texts += [finding["text"].rstrip() for finding in raw["findings"]][:_SHOWN - len(use.texts)] if len(use.texts) < _SHOWN else []
 
     def _poll(self) -> None:
-        while not self._over.wait(_INTERVAL):
+        while True:
+            time.sleep(_INTERVAL)
             self.take()
 
 
