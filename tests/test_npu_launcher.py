@@ -1,6 +1,7 @@
 """python -m custom_ops.npu and what belongs to it, where torch_npu is not: a stand-in package for torch_npu and, for most cases, a
 folder with empty libraries for CANN. What needs the real torch_npu is in tests/npu/test_launcher.py."""
 
+import importlib.util
 import json
 import os
 import signal
@@ -337,3 +338,17 @@ def test_pytest_plugin(options, with_torch_npu, tmp_path):
 def test_pytest_plugin_refuses(with_torch_npu, tmp_path):
     done = python("-m", "pytest", "-p", "custom_ops.npu", "--npu-soc", "ascend920", cwd=tmp_path)
     assert done.returncode == 4 and "soc 'ascend920' is not known" in done.stderr
+
+
+def test_looking_for_a_module_is_not_importing_it(tmp_path, monkeypatch):
+    """import custom_ops looks whether there is a torch_npu, and what waits for it must go on waiting."""
+    (tmp_path / "awaited_module.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    called = []
+    _backend.after_import("awaited_module", lambda: called.append("first"))
+    _backend.after_import("awaited_module", lambda: called.append("second"))
+    assert importlib.util.find_spec("awaited_module") and importlib.util.find_spec("awaited_module") and not called
+    module = importlib.import_module("awaited_module")
+    importlib.reload(module)
+    assert sorted(called) == ["first", "second"]
+    assert not [finder for finder in sys.meta_path if getattr(finder, "name", None) == "awaited_module"]

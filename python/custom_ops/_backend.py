@@ -46,22 +46,28 @@ def after_import(name: str, action: Callable[[], None]) -> None:
 
 
 class _AfterImport:
-    """A finder that answers for one module, once, with the spec that the others give."""
+    """A finder that answers for one module, with the spec that the finders behind it give. Looking alone (importlib.util.find_spec,
+    as missing_library does) is no import: it stays until the module is executed."""
 
     def __init__(self, name: str, action: Callable[[], None]):
         self.name, self.action = name, action
 
     def find_spec(self, name, path=None, target=None):
-        if name != self.name:
+        finders = list(sys.meta_path)
+        if name != self.name or self not in finders:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        behind = finders[finders.index(self) + 1:]
+        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in behind)), None)
         if spec is not None and spec.loader is not None:
-            execute, action = spec.loader.exec_module, self.action
+            execute = spec.loader.exec_module
 
             def exec_module(module):
+                waiting = self in sys.meta_path
+                if waiting:
+                    sys.meta_path.remove(self)
                 execute(module)
-                action()
+                if waiting:
+                    self.action()
 
             spec.loader.exec_module = exec_module
         return spec

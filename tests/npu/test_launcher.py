@@ -46,6 +46,14 @@ def test_any_order_of_imports(imports, autoload):
     assert done.stdout == "3.0\n", done.stderr
 
 
+def test_start_in_a_notebook(simulated):
+    """In a process that no launcher started: nothing leads it to the stand-ins but what start() loads."""
+    code = "import custom_ops.npu\ncustom_ops.npu.start()\nimport torch\nprint((torch.ones(2).npu() + 1).cpu().sum().item())\n" + USE
+    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH" and "ASCEND" not in name}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=900, env=environment)
+    assert (done.returncode, done.stdout) == (0, "4.0\n3.0\n"), done.stderr
+
+
 def test_report_and_trace(simulated, tmp_path):
     done = python("-m", "custom_ops.npu", "--report", "--trace", "trace.json", "-c", USE + USE, cwd=tmp_path)
     assert done.returncode == 0 and done.stdout == "3.0\n3.0\n", done.stderr
