@@ -53,6 +53,11 @@ std::string DeviceText(const Tensor& tensor) {
 
 void Fail(const char* op, const std::string& what) { throw std::runtime_error(std::string(op) + ": " + what); }
 
+void CheckGiven(const char* op, std::initializer_list<std::pair<const char*, const Tensor*>> arguments) {
+    for (const auto& [name, tensor] : arguments)
+        if (!tensor->defined()) Fail(op, std::string(name) + " must be a tensor, got None");
+}
+
 void CheckDtype(const char* op, const char* argument, const Tensor& tensor, std::initializer_list<ScalarType> accepted) {
     const ScalarType dtype = tensor.scalar_type();
     for (ScalarType one : accepted)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <utility>
 
 #include <torch/csrc/stable/tensor.h>
 
@@ -41,6 +42,8 @@ std::string DeviceText(const Tensor& tensor);
 // std::runtime_error "<op>: <what>"; reaches Python as RuntimeError.
 [[noreturn]] void Fail(const char* op, const std::string& what);
 
+// None arrives as an undefined tensor.
+void CheckGiven(const char* op, std::initializer_list<std::pair<const char*, const Tensor*>> arguments);
 void CheckDtype(const char* op, const char* argument, const Tensor& tensor, std::initializer_list<ScalarType> accepted);
 void CheckRange(const char* op, const char* argument, int64_t value, int64_t low, int64_t high);
 void CheckFiniteNonNegative(const char* op, const char* argument, double value);

@@ -8,6 +8,7 @@ namespace custom_ops {
 HcPostShape CheckHcPost(const HcPostInputs& in) {
     constexpr const char* kOp = "npu_hc_post";
     const auto floats = {ScalarType::BFloat16, ScalarType::Half, ScalarType::Float};
+    CheckGiven(kOp, {{"x", &in.x}, {"residual", &in.residual}, {"post", &in.post}, {"comb", &in.comb}});
     const Sizes residual = in.residual.sizes();
     if (residual.size() != 3 && residual.size() != 4)
         Fail(kOp, "residual must be [T, hc_mult, d] or [b, s, hc_mult, d], got " + Text(residual));

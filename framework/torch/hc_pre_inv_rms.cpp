@@ -7,6 +7,7 @@ namespace custom_ops {
 
 HcPreInvRmsShape CheckHcPreInvRms(const Tensor& x, double epsilon) {
     constexpr const char* kOp = "npu_hc_pre_inv_rms";
+    CheckGiven(kOp, {{"x", &x}});
     const Sizes shape = x.sizes();
     if (shape.size() != 3 && shape.size() != 4)
         Fail(kOp, "x must be [T, hc_mult, d] or [b, s, hc_mult, d], got " + Text(shape));

@@ -14,6 +14,7 @@ HcPreSinkhornShape CheckHcPreSinkhorn(const HcPreSinkhornInputs& in, int64_t hcM
     CheckRange(kOp, "hc_sinkhorn_iters", iterations, 1, std::numeric_limits<int32_t>::max());
     CheckFiniteNonNegative(kOp, "hc_eps", eps);
 
+    CheckGiven(kOp, {{"mixes", &in.mixes}, {"rsqrt", &in.rsqrt}, {"hc_scale", &in.hcScale}, {"hc_base", &in.hcBase}, {"x", &in.x}});
     const Sizes x = in.x.sizes();
     if ((x.size() != 3 && x.size() != 4) || x[x.size() - 2] != hcMult)
         Fail(kOp, "x must be [T, hc_mult, d] or [b, s, hc_mult, d] with hc_mult = " + std::to_string(hcMult) + ", got " + Text(x));

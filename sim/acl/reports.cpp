@@ -1,5 +1,6 @@
 #include "sim/acl/reports.h"
 
+#include <cstdio>
 #include <deque>
 #include <mutex>
 #include <string>
@@ -26,6 +27,7 @@ struct Collected {
     std::mutex mutex;
     std::deque<StreamLaunch> launches;
     std::string traceEvents;
+    bool traceIsCut = false;
 };
 Collected& TheCollected() {
     static Collected* collected = new Collected;
@@ -52,8 +54,12 @@ void CollectReports(const Stream& stream) {
     session.reports.clear();
     while (collected.launches.size() > kKeptReports) collected.launches.pop_front();
     const std::string events = std::exchange(session.traceEvents, {});
-    if (!events.empty() && collected.traceEvents.size() + events.size() < kKeptTraceBytes)
+    if (events.empty()) return;
+    if (collected.traceEvents.size() + events.size() < kKeptTraceBytes) {
         collected.traceEvents += (collected.traceEvents.empty() ? "" : ",\n") + events;
+    } else if (!std::exchange(collected.traceIsCut, true)) {
+        std::fprintf(stderr, "custom_ops: the trace is full at %zu MiB, the launches that follow are not in it\n", kKeptTraceBytes >> 20);
+    }
 }
 
 }  // namespace sim::acl

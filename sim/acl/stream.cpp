@@ -19,6 +19,17 @@ thread_local const Stream* working = nullptr;
 std::atomic<int32_t> nextStreamId{0};
 std::atomic<bool> exiting{false};
 
+// Nothing may leave the worker thread: an exception is the work's failure.
+WorkResult RunTask(const Task& task, double* clock, const Stream& stream) {
+    try {
+        const WorkResult result = task.run(clock);
+        CollectReports(stream);
+        return result;
+    } catch (const std::exception& error) {
+        return {kInternalError, error.what(), 0};
+    }
+}
+
 // The last chance to let work finish: what it needs (operators, the C++ library) is torn down after this.
 void StopAtExit() {
     exiting = true;
@@ -64,8 +75,7 @@ void Stream::Work() {
             if (!skipped) {
                 double clock = std::max(clock_, task.notBefore);
                 lock.unlock();
-                const WorkResult result = task.run(&clock);
-                CollectReports(*this);
+                const WorkResult result = RunTask(task, &clock, *this);
                 task = Task();  // what it owns goes before anybody is told that it is done
                 lock.lock();
                 clock_ = clock;

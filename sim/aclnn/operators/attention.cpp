@@ -33,6 +33,8 @@ int64_t KeyHeads(const Tensor& q, const Tensor& k, const Attention& a) {
     return a.layout == "BSH" || a.layout == "SBH" ? k.size(2) * a.heads / q.size(2) : a.heads;
 }
 
+void RefusePaddingMask(const Optional& mask) { TORCH_CHECK(!mask, "padding_mask is not modelled, use atten_mask"); }
+
 // True where a score is dropped.
 Optional Dropped(const Attention& a, int64_t sq, int64_t skv) {
     if (!a.attenMask) return std::nullopt;
@@ -56,7 +58,8 @@ Forward Run(const Tensor& q, const Tensor& k, const Tensor& v, const Attention& 
     if (a.pse) f.scores = f.scores + a.pse->to(at::kFloat);
     f.scores = f.scores * a.scale;
     if (const Optional dropped = Dropped(a, q.size(2), k.size(2))) f.scores = f.scores.masked_fill(*dropped, -std::numeric_limits<float>::infinity());
-    f.p = at::nan_to_num(at::softmax(f.scores, -1), 0);  // a row without any score gives zeros
+    const Tensor empty = at::isneginf(f.scores).all(-1, true);  // a row without any score gives zeros
+    f.p = at::softmax(f.scores, -1).masked_fill(empty, 0);
     f.keep = a.dropMask ? UnpackMask(*a.dropMask, f.p.sizes()).to(at::kFloat) / a.keepProb : at::ones({}, f.p.options());
     f.output = at::matmul(f.p * f.keep, v);
     return f;
@@ -108,12 +111,12 @@ Tensor Rotary(const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t mod
 ACLNN(FlashAttentionScore, Any, ((Tensor)query, (Tensor)key, (Tensor)value, (Optional)pse, (Optional)dropMask, (Optional)paddingMask, (Optional)attenMask,
                                  (OptionalInts)prefix, (double)scale, (double)keepProb, (int64_t)before, (int64_t)after, (int64_t)heads, (Text)layout,
                                  (int64_t)innerPrecise, (int64_t)sparseMode, (OptionalOut)softmaxMax, (OptionalOut)softmaxSum, (OptionalOut)softmax, (Out)out),
-      Score(query, key, value, {pse, dropMask, attenMask, scale, keepProb, before, after, heads, layout, sparseMode}, softmaxMax, softmaxSum, out))
+      RefusePaddingMask(paddingMask); Score(query, key, value, {pse, dropMask, attenMask, scale, keepProb, before, after, heads, layout, sparseMode}, softmaxMax, softmaxSum, out))
 ACLNN(FlashAttentionScoreGrad, Any, ((Tensor)query, (Tensor)key, (Tensor)value, (Tensor)dy, (Optional)pse, (Optional)dropMask, (Optional)paddingMask,
                                      (Optional)attenMask, (Optional)softmaxMax, (Optional)softmaxSum, (Optional)softmax, (Optional)attention,
                                      (OptionalInts)prefix, (double)scale, (double)keepProb, (int64_t)before, (int64_t)after, (int64_t)heads, (Text)layout,
                                      (int64_t)innerPrecise, (int64_t)sparseMode, (Out)dq, (Out)dk, (Out)dv, (OptionalOut)dpse),
-      ScoreGrad(query, key, value, dy, {pse, dropMask, attenMask, scale, keepProb, before, after, heads, layout, sparseMode}, dq, dk, dv, dpse))
+      RefusePaddingMask(paddingMask); ScoreGrad(query, key, value, dy, {pse, dropMask, attenMask, scale, keepProb, before, after, heads, layout, sparseMode}, dq, dk, dv, dpse))
 ACLNN(RotaryPositionEmbedding, Any, ((Tensor)x, (Tensor)cos, (Tensor)sin, (int64_t)mode, (Out)out), out = Rotary(x, cos, sin, mode))
 ACLNN(ScaledMaskedSoftmax, Any, ((Tensor)x, (Optional)mask, (double)scale, (bool)triangular, (Out)out), Tensor scores = x.to(at::kFloat) * scale;
       if (mask) scores = scores.masked_fill(mask->to(at::kBool), -10000.0); out = at::softmax(scores, -1))

@@ -29,6 +29,7 @@ void Draw(const Out& out, Fill&& fill) {
 Tensor Keep(at::IntArrayRef sizes, double dropped, at::Generator numbers) { return at::empty(sizes, at::kBool).bernoulli_(1 - dropped, numbers); }
 Tensor Kept(const Tensor& self, const Tensor& keep, double scale) { return at::where(keep, self * scale, at::zeros({}, self.options())); }
 Tensor Dropout(const Tensor& self, const Tensor& keep, double dropped) { return Kept(self, keep, dropped < 1 ? 1 / (1 - dropped) : 0); }
+void RefuseNoiseShape(const Optional& shape) { TORCH_CHECK(!shape, "noise_shape is not modelled, dropout draws for every element"); }
 void DropoutWithMask(const Tensor& self, double dropped, at::Generator numbers, const Out& out, const Out& mask) {
     const Tensor keep = Keep(self.sizes(), dropped, std::move(numbers));
     out = Dropout(self, keep, dropped);
@@ -72,9 +73,9 @@ ACLNN(Randperm, Any, ((int64_t)n, (int64_t)seed, (int64_t)offset, (Out)out), out
 ACLNN(SimThreadExponential, Any, ((Out)self, (int64_t)count, (double)lambda, (int64_t)seed, (int64_t)offset),
       Draw(self, [&](Tensor& x) { x.exponential_(lambda, Numbers(seed, offset)); }))
 ACLNN(DropoutV3, Any, ((Tensor)self, (Optional)noiseShape, (double)p, (int64_t)seed, (int64_t)offset, (Out)out, (Out)mask),
-      DropoutWithMask(self, p, Numbers(seed, offset), out, mask))
+      RefuseNoiseShape(noiseShape); DropoutWithMask(self, p, Numbers(seed, offset), out, mask))
 ACLNN(DropoutV3Tensor, Any, ((Tensor)self, (Optional)noiseShape, (double)p, (Tensor)seed, (Tensor)offset, (int64_t)more, (Out)out, (Out)mask),
-      DropoutWithMask(self, p, Numbers(seed, offset, more), out, mask))
+      RefuseNoiseShape(noiseShape); DropoutWithMask(self, p, Numbers(seed, offset, more), out, mask))
 ACLNN(DropoutV3Grad, Any, ((Tensor)grad, (Tensor)mask, (double)scale, (Out)out), out = Kept(grad, UnpackMask(mask, grad.sizes()), scale))
 ACLNN(DropoutGenMask, Any, ((Ints)shape, (double)p, (int64_t)seed, (int64_t)offset, (Out)mask), PackMask(Keep(shape, p, Numbers(seed, offset)), mask))
 ACLNN(DropoutGenMaskV2, Any, ((Ints)shape, (double)p, (int64_t)seed, (int64_t)offset, (int32_t)probabilityType, (Out)mask),
