@@ -23,15 +23,21 @@ constexpr size_t kAddressesPerByte = 16;
 
 // "4294967296", "512MB", "2GB" or "1.5 GiB": units are powers of 1024, as device memory is stated.
 bool ParseBytes(const char* text, size_t* bytes) {
-    char* unit = nullptr;
-    const double value = std::strtod(text, &unit);
-    if (unit == text || !(value > 0)) return false;
+    constexpr double kMost = double(uint64_t(1) << 44);
+    const std::string number(text, std::strspn(text, "0123456789."));  // strtod takes hexadecimal, infinity and exponents too
+    char* end = nullptr;
+    const double value = std::strtod(number.c_str(), &end);
+    if (*end != '\0' || !(value > 0)) return false;
+    const char* unit = text + number.size();
     while (*unit == ' ') ++unit;
     static const struct { const char* name; int shift; } kUnits[] = {
-        {"", 0}, {"B", 0}, {"K", 10}, {"KB", 10}, {"KiB", 10}, {"M", 20}, {"MB", 20}, {"MiB", 20}, {"G", 30}, {"GB", 30}, {"GiB", 30}};
+        {"", 0}, {"B", 0}, {"K", 10}, {"KB", 10}, {"KiB", 10}, {"M", 20}, {"MB", 20}, {"MiB", 20}, {"G", 30}, {"GB", 30}, {"GiB", 30},
+        {"T", 40}, {"TB", 40}, {"TiB", 40}};
     for (const auto& known : kUnits)
         if (strcasecmp(unit, known.name) == 0) {
-            *bytes = static_cast<size_t>(value * double(uint64_t(1) << known.shift));
+            const double size = value * double(uint64_t(1) << known.shift);
+            if (size > kMost) return false;
+            *bytes = static_cast<size_t>(size);
             return true;
         }
     return false;

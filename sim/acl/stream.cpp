@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 #include <utility>
@@ -128,6 +129,10 @@ void Stream::Stop(bool drop, int32_t milliseconds) {
     const auto finished = [&] { return finished_; };
     if (milliseconds < 0) changed_.wait(lock, finished);
     else changed_.wait_for(lock, std::chrono::milliseconds(milliseconds), finished);
+    const WorkResult unseen = std::exchange(failure_, WorkResult());
+    if (unseen.status != 0)
+        std::fprintf(stderr, "custom_ops: stream %d of npu:%d ends with error %d, which nobody synchronised for:\n%s\n", id, device.id,
+                     unseen.status, unseen.message.c_str());
 }
 
 bool IsExiting() { return exiting; }

@@ -54,6 +54,13 @@ def test_start_in_a_notebook(simulated):
     assert (done.returncode, done.stdout) == (0, "4.0\n3.0\n"), done.stderr
 
 
+def test_another_chip_needs_another_process(simulated):
+    code = "import torch, torch_npu, custom_ops.npu\nprint(torch.npu.is_available(), flush=True)\ncustom_ops.npu.start('ascend950')"
+    done = python("-m", "custom_ops.npu", "--soc", "ascend910b", "-c", code)
+    assert done.returncode == 1 and done.stdout.startswith("True\n")
+    assert "this process has its NPU already, an ascend910b: ascend950 needs a new process" in done.stderr
+
+
 def test_report_and_trace(simulated, tmp_path):
     done = python("-m", "custom_ops.npu", "--report", "--trace", "trace.json", "-c", USE + USE, cwd=tmp_path)
     assert done.returncode == 0 and done.stdout == "3.0\n3.0\n", done.stderr

@@ -65,6 +65,11 @@ right(4)
     assert out.count("HcPreInvRms") >= 4 and "rows_copy.h" in out and "outside" in out, out
 
 
+def test_kernel_error_that_nobody_waits_for(faulty_kernel, run_script, simulated):
+    out = run_script(PRELUDE + f"custom_ops.hc_pre_inv_rms(x_of({FAULTY_TOKENS}).npu())", ASCEND_CUSTOM_OPP_PATH=str(faulty_kernel))
+    assert "nobody synchronised for" in out and "rows_copy.h" in out, out
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_first_phase_refuses(mode, failing_phases, run_script, simulated):
     out = run_script(PRELUDE + f"""

@@ -268,9 +268,10 @@ def test_torch_runs_out_of_memory_and_recovers(run_script, expandable):
     assert "out of memory" in out and "512.00 MiB total capacity" in out, out
 
 
-def test_memory_setting_that_cannot_be_read(run_script):
-    out = run_script("import torch, torch_npu\ntorch.ones(1).npu()", status=1, CUSTOM_OPS_NPU_MEMORY="lots")
-    assert "CUSTOM_OPS_NPU_MEMORY is 'lots'" in out
+@pytest.mark.parametrize("size", ["lots", "0x10GB", "inf", "1e300", "3MB", "1.5.2GB", "20000TB"])
+def test_memory_setting_that_cannot_be_read(run_script, size):
+    out = run_script("import torch, torch_npu\ntorch.ones(1).npu()", status=1, CUSTOM_OPS_NPU_MEMORY=size)
+    assert f"CUSTOM_OPS_NPU_MEMORY is '{size}'" in out
 
 
 def test_torch_reports_device_memory_of_the_chip():

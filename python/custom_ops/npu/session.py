@@ -27,7 +27,10 @@ def start(options, report_at_exit: bool = True) -> launches.Collector | None:
         return None
     if "torch_npu" in sys.modules and not environment.simulated():
         raise RuntimeError("torch_npu is imported already, the simulated NPU must be there before")
-    simulate(settings(options))
+    wanted = settings(options)
+    if "torch_npu" in sys.modules and wanted.soc not in (None, environment.soc_name()):
+        raise RuntimeError(f"this process has its NPU already, an {environment.soc_name()}: {wanted.soc} needs a new process")
+    simulate(wanted)
     if not (options.report or options.trace):
         return None
     from . import launches
