@@ -248,6 +248,7 @@ def test_host_touches_device_memory(tmp_path, before, after):
 def test_torch_runs_out_of_memory_and_recovers(run_script, expandable):
     out = run_script("""
         import torch, torch_npu
+        torch.npu.set_device(0)
         assert torch.npu.mem_get_info()[1] == 512 << 20
         x = torch.ones(1000).npu()
         for _ in range(3):
