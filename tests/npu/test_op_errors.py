@@ -67,7 +67,7 @@ right(4)
 
 def test_kernel_error_that_nobody_waits_for(faulty_kernel, run_script, simulated):
     out = run_script(PRELUDE + f"custom_ops.hc_pre_inv_rms(x_of({FAULTY_TOKENS}).npu())", ASCEND_CUSTOM_OPP_PATH=str(faulty_kernel))
-    assert "nobody synchronised for" in out and "rows_copy.h" in out, out
+    assert "outside every tensor" in out and "rows_copy.h" in out, out  # torch_npu synchronises at exit, and warns
 
 
 @pytest.mark.parametrize("mode", MODES)
