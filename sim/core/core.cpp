@@ -23,8 +23,16 @@ Core& Core::Current() {
 Core::Core(CoreState& state) : state_(state) {}
 
 const SocSpec& Core::Soc() const { return state_.launch_.soc; }
-uint32_t Core::BlockIdx() const { return state_.block_; }
+uint32_t Core::BlockIdx() const { return state_.launch_.layout.BlockIdx(state_.index_); }
 uint32_t Core::BlockNum() const { return state_.launch_.request.blockDim; }
+CoreKind Core::Kind() const { return state_.OnCube() ? CoreKind::Cube : CoreKind::Vector; }
+uint32_t Core::SubBlockIdx() const { return state_.launch_.layout.SubBlockOf(state_.index_); }
+uint32_t Core::VectorsPerCube() const { return state_.launch_.layout.Mixed() ? state_.launch_.layout.vector : 1; }
+bool Core::Mixed() const { return state_.launch_.layout.Mixed(); }
+bool Core::HasMemory(Memory memory, Location where) {
+    if (!state_.HasMemory(memory)) state_.Deduce(where);
+    return state_.HasMemory(memory);
+}
 uint64_t Core::TilingKey() const { return state_.launch_.request.tilingKey; }
 uint8_t* Core::UserWorkspace() const { return state_.launch_.request.userWorkspace; }
 
@@ -85,6 +93,6 @@ void Core::Report(Rule rule, const char* instruction, const char* operand, const
     });
 }
 
-void Core::SetTaskType(int type) { state_.taskType_ = type; }
+void Core::SetTaskType(int type, Location where) { state_.Declare(KernelType(type), where); }
 
 }  // namespace sim

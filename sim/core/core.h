@@ -25,6 +25,12 @@ public:
     const SocSpec& Soc() const;
     uint32_t BlockIdx() const;
     uint32_t BlockNum() const;
+    CoreKind Kind() const;
+    uint32_t SubBlockIdx() const;       // which AIV core of its AIC
+    uint32_t VectorsPerCube() const;
+    bool Mixed() const;                 // the launch has cores of both kinds
+    // A kernel that has not declared its type becomes one of cube cores when it asks for a memory of theirs.
+    bool HasMemory(Memory memory, Location where);
     uint64_t TilingKey() const;
     uint8_t* UserWorkspace() const;     // null when the launch has none
 
@@ -72,8 +78,14 @@ public:
     bool FlagIsSet(Pipe source, Pipe destination, int id) const;
     void PipeBarrier(Pipe pipe, Location where);
     void PipeBarrierAll(Location where);
-    // All vector cores of the launch; deadlock is reported, not waited for. The soft form counts in GM and needs no scheduler.
-    void SyncAll(Location where, bool soft = false);
+    // Work of two pipes that the unit flags of Mmad and Fixpipe order: what `source` has done so far is ready for `destination`.
+    void UnitFlag(Pipe source, Pipe destination);
+    // All vector cores of the launch, or all cores; deadlock is reported, not waited for. The soft form counts in GM and needs
+    // no scheduler.
+    void SyncAll(Location where, bool soft = false, bool withCubes = false);
+    // Flags between cores (facts 2.4). A set speaks for what `pipe` has done; a wait holds `pipe` back, S the whole core.
+    void CrossCoreSetFlag(int mode, Pipe pipe, int flag, Location where);
+    void CrossCoreWaitFlag(Pipe pipe, int flag, Location where);
 
     // --- errors -------------------------------------------------------------------------------------------------
     // Stops this core: throws KernelAbort, which the launcher turns into a report. `instruction` and `operand` may be "".
@@ -83,7 +95,8 @@ public:
     void Report(Rule rule, const char* instruction, const char* operand, const std::string& message, Location where);
 
     // --- per-launch kernel state kept here so that it dies with the core ------------------------------------------
-    void SetTaskType(int type);
+    // Code of KernelMetaType. A launch that has begun with other cores starts again.
+    void SetTaskType(int type, Location where);
     struct VectorMask { uint64_t low = ~0ull, high = ~0ull; bool counter = false; uint64_t count = 0; };
     VectorMask mask;                    // SetVectorMask / SetMaskCount / SetMaskNorm
     void* tpipe = nullptr;              // the live AscendC::TPipe
@@ -94,6 +107,7 @@ public:
     uint32_t extremeIndex = 0;
     int atomicMode = 0;                 // SetAtomicAdd ...: 0 none, 1 add, 2 max, 3 min
     int atomicType = 0;                 // DT_* code
+    bool hf32 = false, hf32Truncates = false;   // SetHF32Mode, SetHF32TransMode
     std::shared_ptr<void> framework;    // state of the kernel-side headers (data cache, tiling key, DMA loops)
 
     explicit Core(CoreState& state);

@@ -14,19 +14,18 @@ uint32_t HostThreads(const LaunchOptions& options) {
     return options.hostThreads > 0 ? uint32_t(options.hostThreads) : std::max(1u, std::thread::hardware_concurrency());
 }
 
-LaunchState::LaunchState(const LaunchRequest& launchRequest)
-    : request(launchRequest), soc(*launchRequest.soc), tensors(launchRequest.buffers),
-      activeCores(std::min(launchRequest.blockDim, launchRequest.soc->vectorCores)),
+LaunchState::LaunchState(const LaunchRequest& launchRequest, KernelType kernelType)
+    : request(launchRequest), soc(*launchRequest.soc), type(kernelType), layout(LayoutOf(type, launchRequest.blockDim)),
+      tensors(launchRequest.buffers), activeBlocks(std::min(launchRequest.blockDim, BlocksAtOnce(soc, layout))),
       deadline(std::chrono::steady_clock::now() +
                std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                    std::chrono::duration<double>(std::min(launchRequest.options.timeoutSeconds, 1e9)))),
-      rendezvous(launchRequest.blockDim, HostThreads(launchRequest.options)),
-      cores(launchRequest.blockDim, nullptr), results(launchRequest.blockDim) {}
+      rendezvous(layout, HostThreads(launchRequest.options)), cores(layout.Count(), nullptr), results(layout.Count()) {}
 
-CoreState::CoreState(LaunchState& launch, uint32_t block)
-    : launch_(launch), options_(launch.request.options), block_(block), memory_(LocalMemory::Take(launch.soc)), core_(*this),
+CoreState::CoreState(LaunchState& launch, uint32_t index)
+    : launch_(launch), options_(launch.request.options), index_(index), memory_(LocalMemory::Take(launch.soc)), core_(*this),
       fast_(!options_.checks && !options_.trace && options_.adversarialSeed == 0), adversarial_(options_.adversarialSeed != 0),
-      timeline_(launch.soc, launch.activeCores), pending_(options_.adversarialSeed, block),
+      timeline_(launch.soc, launch.activeBlocks), pending_(options_.adversarialSeed, index),
       findings_(options_.ignoredRules, size_t(std::max(options_.maxFindings, 1))) {
     core_.operandsNeeded_ = options_.checks || options_.trace;
     if (options_.checks) memory_->StartShadows();
@@ -34,9 +33,10 @@ CoreState::CoreState(LaunchState& launch, uint32_t block)
         memory_->ForgetIds();
         memory_->lastSequence = 0;
     }
+    if (launch.layout.Mixed()) gm_.KeepInstructions();
     order_.Start(memory_->lastSequence, launch.soc.vectorPipeOrdered);
     sites_.Start(memory_->lastSequence);
-    launch_.cores[block_] = this;
+    launch_.cores[index_] = this;
 }
 
 CoreState::~CoreState() {
@@ -58,7 +58,7 @@ Finding CoreState::MakeFinding(Rule rule, Pipe pipe, const char* instruction, co
                                Location where) const {
     Finding finding;
     finding.rule = rule;
-    finding.core = block_;
+    finding.core = index_;
     finding.pipe = pipe;
     finding.instruction = instruction;
     finding.operand = operand;
@@ -117,21 +117,24 @@ void CoreState::KernelFaulted(const Fault& fault) {
     findings_.AddFatal(std::move(finding));
 }
 
-BlockResult CoreState::Result() {
-    launch_.cores[block_] = nullptr;
-    BlockResult result;
-    result.stats.core = block_;
+CoreResult CoreState::Result() {
+    launch_.cores[index_] = nullptr;
+    CoreResult result;
+    result.stats.core = index_;
+    result.stats.name = launch_.layout.Name(index_);
+    result.gmBytes = timeline_.GmBytes();
     for (int p = 0; p < kPipes; ++p) result.stats.pipes[p] = timeline_.Stats(Pipe(p));
-    result.stats.endCycles = timeline_.FinishedAt();
+    result.stats.endCycles = timeline_.End();
     result.findings = findings_.Take();
     for (const Buffer& buffer : buffers_) {
         if (buffer.memory == Memory::UB) result.ubPeakBytes = std::max(result.ubPeakBytes, buffer.address + buffer.bytes);
-        if (block_ != 0) continue;
+        if (index_ >= launch_.layout.PerBlock()) continue;
         result.buffers.push_back({buffer.Name(), buffer.position, buffer.memory, buffer.address, buffer.bytes, buffer.count});
     }
     result.slices = std::move(slices_);
     result.sites = std::move(sites_);
     if (options_.checks) result.epochs = gm_.TakeEpochs();
+    result.learnt = std::move(learnt_);
     return result;
 }
 

@@ -1,10 +1,12 @@
-// Everything behind one sim::Core: memory, shadows, order, timeline, findings. Lives as long as its block runs.
+// Everything behind one sim::Core: memory, shadows, order, timeline, findings. Lives as long as its kernel runs.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "sim/core/findings.h"
 #include "sim/core/gm.h"
 #include "sim/core/launch.h"
+#include "sim/core/layout.h"
 #include "sim/core/local_memory.h"
 #include "sim/core/order.h"
 #include "sim/core/pending.h"
@@ -21,7 +24,7 @@
 
 namespace sim {
 
-struct BlockResult {                 // what outlives the block
+struct CoreResult {                  // what outlives the core
     CoreStats stats;
     std::vector<Finding> findings;
     std::vector<BufferRecord> buffers;
@@ -29,35 +32,43 @@ struct BlockResult {                 // what outlives the block
     std::vector<Slice> slices;
     Sites sites;
     std::vector<EpochLog> epochs;
+    ForeignLog learnt;
+    uint64_t gmBytes = 0;
 };
 
-uint32_t HostThreads(const LaunchOptions& options);   // that run blocks at once
+// Blocks that have their cores at the same time.
+uint32_t BlocksAtOnce(const SocSpec& soc, const Layout& layout);
+uint32_t HostThreads(const LaunchOptions& options);   // that run cores at once
 
-struct LaunchState {                 // shared by the blocks of a launch
+struct LaunchState {                 // shared by the cores of a launch
     const LaunchRequest& request;
     const SocSpec& soc;
+    const KernelType type;           // that the kernel declares, Undeclared until it is known
+    const Layout layout;
     const GmTensors tensors;
-    const uint32_t activeCores;      // that share the chip's bandwidth
+    const uint32_t activeBlocks;     // that share the chip's bandwidth
     const std::chrono::steady_clock::time_point deadline;
     Rendezvous rendezvous;
-    std::function<void()> stepAside; // another block may start
-    std::vector<class CoreState*> cores;   // of the blocks that run
-    IntervalMap<bool> written;       // GM bytes written before the last meeting; changes only while all blocks wait
-    std::vector<BlockResult> results;
+    std::function<void()> stepAside; // another core may start
+    std::vector<class CoreState*> cores;   // that run
+    std::shared_mutex writtenMutex;
+    IntervalMap<bool> written;       // GM bytes that cores have written and told others about
+    std::vector<CoreResult> results;
+    std::atomic<KernelType> restartAs{KernelType::Undeclared};   // the kernel turned out to need other cores
 
-    explicit LaunchState(const LaunchRequest& request);
+    LaunchState(const LaunchRequest& request, KernelType type);
 };
 
 class CoreState {
 public:
-    CoreState(LaunchState& launch, uint32_t block);
+    CoreState(LaunchState& launch, uint32_t index);
     ~CoreState();
     Core& Api() { return core_; }
     // After the kernel has returned: runs what is held back, checks what must not be left behind.
     void KernelReturned();
     void KernelThrew(const char* what);
     void KernelFaulted(const struct Fault& fault);
-    BlockResult Result();
+    CoreResult Result();
     bool Aborted() const { return aborted_; }
     const LaunchRequest& Request() const { return launch_.request; }
 
@@ -116,7 +127,20 @@ private:
     }
     void CheckEvent(const char* api, Pipe source, Pipe destination, int id, Location where);
     void ReportFlagsLeftSet();
-    void Meet(Location where, bool soft);
+    // --- cross_core.cpp
+    void Meet(Location where, bool soft, bool withCubes);
+    void CheckMeeting(Location where, bool soft);
+    Rendezvous::Arrival Arrive(Pipe pipe, Location where);
+    void Learn(Pipe pipe, const char* name, Location where, const Foreign& news);
+    [[noreturn]] void ReportDeadlock(const char* api, Location where);
+    // --- core_kind.cpp
+    bool OnCube() const { return launch_.layout.IsCube(index_); }
+    bool HasPipe(Pipe pipe) const;
+    bool HasMemory(Memory memory) const;
+    const char* Kind() const { return OnCube() ? "a cube core" : "a vector core"; }
+    void Declare(KernelType type, Location where);
+    void Deduce(Location where);
+    void CheckCoreKind(const Instruction& instruction);
     // --- buffers.cpp
     void RecordBuffer(Memory memory, const char* position, uint64_t address, uint64_t bytes, uint32_t count, Location where);
     const Buffer* BufferAt(Memory memory, uint64_t address) const;
@@ -136,13 +160,13 @@ private:
     static constexpr int kEvents = 8;
     LaunchState& launch_;
     const LaunchOptions& options_;
-    const uint32_t block_;
+    const uint32_t index_;           // of the core in the launch
     std::unique_ptr<LocalMemory> memory_;
     Core core_;
     const bool fast_;                // neither checks nor trace nor adversarial order: only time is kept
     const bool adversarial_;
     bool aborted_ = false;
-    int taskType_ = 0;
+    KernelType taskType_ = KernelType::Undeclared;
     uint64_t reached_ = 0;           // API calls so far
     const char* lastName_ = "";      // API called last
     Location lastWhere_;
@@ -150,6 +174,7 @@ private:
     Order order_;
     Sites sites_;
     GmCore gm_;
+    ForeignLog learnt_;
     Pending pending_;
     Findings findings_;
     Clock heldBefore_;               // of the instruction whose body Defer() will get

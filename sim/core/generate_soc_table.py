@@ -20,7 +20,9 @@ FIELDS = [
     ("syncAllCycles", "real"), ("scalarCycles", "real"), ("vectorSimple", "real"), ("vectorExp", "real"),
     ("vectorMulAdd", "real"), ("vectorCast", "real"), ("vectorCast64", "real"), ("vectorWholeReduce", "real"),
     ("vectorBlockReduce16", "real"), ("vectorGather", "real"), ("vectorGatherBlock", "real"), ("vectorSort", "real"),
-    ("vectorPipeOrdered", "boolean"),
+    ("cubeFloatK", "real"), ("cubeStartCycles", "real"), ("l1ToL0aBytesPerCycle", "real"), ("l1ToL0bBytesPerCycle", "real"),
+    ("l1ToTableBytesPerCycle", "real"), ("l0cToGmBytesPerCycle", "real"), ("l0cToL1BytesPerCycle", "real"),
+    ("crossFlagCycles", "real"), ("vectorPipeOrdered", "boolean"),
 ]
 
 

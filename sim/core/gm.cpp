@@ -81,7 +81,8 @@ void GmCore::Record(uint64_t begin, uint64_t end, Kind kind, InstructionId id, S
             history.compactAt = std::max(history.compactAt, 2 * history.ids.Size());
         }
     }
-    (reads ? epoch_.reads : kind == Kind::Write ? epoch_.writes : epoch_.atomics).Assign(begin, end, site);
+    const GmTouch touch = keepInstructions_ ? GmTouch{site, id, view.Event()} : GmTouch{site, 0, 0};
+    (reads ? epoch_.reads : kind == Kind::Write ? epoch_.writes : epoch_.atomics).Assign(begin, end, touch);
 }
 
 uint64_t GmCore::FirstUnwritten(uint64_t begin, uint64_t end, const IntervalMap<bool>& writtenBefore) const {
@@ -113,24 +114,29 @@ bool Conflicts(const Touch& a, const Touch& b) {
 }
 
 // Touches of one epoch that can be part of a conflict: all writes, and the reads of bytes that some core writes.
-std::vector<Touch> Candidates(const std::vector<std::vector<EpochLog>>& epochs, size_t epoch) {
+std::vector<Touch> Candidates(const std::vector<std::vector<EpochLog>>& epochs, uint32_t meeting) {
     std::vector<Touch> touches;
     IntervalMap<bool> written;
-    const auto add = [&](uint32_t core, GmCore::Kind kind, const IntervalMap<SiteIndex>& map) {
+    const auto add = [&](uint32_t core, GmCore::Kind kind, const IntervalMap<GmTouch>& map) {
         for (const auto& [begin, interval] : map.Intervals())
-            touches.push_back({begin, interval.end, {core, interval.value, kind}});
+            touches.push_back({begin, interval.end, {core, interval.value.site, kind, interval.value.id, interval.value.event}});
     };
     for (uint32_t core = 0; core < epochs.size(); ++core) {
-        if (epoch >= epochs[core].size()) continue;
-        add(core, GmCore::Kind::Write, epochs[core][epoch].writes);
-        add(core, GmCore::Kind::Atomic, epochs[core][epoch].atomics);
+        for (const EpochLog& log : epochs[core]) {
+            if (log.meeting != meeting) continue;
+            add(core, GmCore::Kind::Write, log.writes);
+            add(core, GmCore::Kind::Atomic, log.atomics);
+        }
     }
     for (const Touch& touch : touches) written.Assign(touch.begin, touch.end, true);
     for (uint32_t core = 0; core < epochs.size() && !written.Empty(); ++core) {
-        if (epoch >= epochs[core].size()) continue;
-        for (const auto& [begin, interval] : epochs[core][epoch].reads.Intervals())
-            if (written.Find(begin, interval.end, [](uint64_t, uint64_t, bool) { return true; }))
-                touches.push_back({begin, interval.end, {core, interval.value, GmCore::Kind::Read}});
+        for (const EpochLog& log : epochs[core]) {
+            if (log.meeting != meeting) continue;
+            for (const auto& [begin, interval] : log.reads.Intervals())
+                if (written.Find(begin, interval.end, [](uint64_t, uint64_t, bool) { return true; }))
+                    touches.push_back({begin, interval.end,
+                                       {core, interval.value.site, GmCore::Kind::Read, interval.value.id, interval.value.event}});
+        }
     }
     std::sort(touches.begin(), touches.end(), [](const Touch& a, const Touch& b) {
         return std::tie(a.begin, a.side.core, a.side.kind, a.end) < std::tie(b.begin, b.side.core, b.side.kind, b.end);
@@ -140,23 +146,28 @@ std::vector<Touch> Candidates(const std::vector<std::vector<EpochLog>>& epochs, 
 
 }  // namespace
 
-std::vector<CoreConflict> FindCoreConflicts(const std::vector<std::vector<EpochLog>>& epochs, const std::vector<Sites>& sites) {
+std::vector<CoreConflict> FindCoreConflicts(const std::vector<std::vector<EpochLog>>& epochs, const std::vector<Sites>& sites,
+                                            const std::vector<ForeignLog>& learnt) {
+    const auto ordered = [&](const CoreConflict::Side& a, const CoreConflict::Side& b) {   // id 0: not a mixed kernel
+        return a.id != 0 && (learnt[b.core].At(b.event).Knows(a.core, a.id) || learnt[a.core].At(a.event).Knows(b.core, b.id));
+    };
     constexpr uint64_t kEnough = 100000;   // overlapping pairs after which counting them says nothing more
     using Line = std::pair<int, GmCore::Kind>;
     std::map<std::pair<Line, Line>, size_t> known;
     std::vector<CoreConflict> conflicts;
     uint64_t pairs = 0;
-    size_t epochCount = 0;
-    for (const auto& core : epochs) epochCount = std::max(epochCount, core.size());
-    for (size_t epoch = 0; epoch < epochCount && pairs < kEnough; ++epoch) {
+    uint32_t meetings = 0;
+    for (const auto& core : epochs)
+        for (const EpochLog& log : core) meetings = std::max(meetings, log.meeting + 1);
+    for (uint32_t meeting = 0; meeting < meetings && pairs < kEnough; ++meeting) {
         std::vector<Touch> open;           // touches that reach past the current begin
-        for (const Touch& touch : Candidates(epochs, epoch)) {
+        for (const Touch& touch : Candidates(epochs, meeting)) {
             size_t kept = 0;
             for (size_t i = 0; i < open.size(); ++i)
                 if (open[i].end > touch.begin) open[kept++] = open[i];
             open.resize(kept);
             for (const Touch& earlier : open) {
-                if (!Conflicts(earlier, touch) || ++pairs >= kEnough) continue;
+                if (!Conflicts(earlier, touch) || ordered(earlier.side, touch.side) || ++pairs >= kEnough) continue;
                 const auto line = [&](const Touch& t) { return Line(sites[t.side.core][t.side.site].where.line, t.side.kind); };
                 const auto [it, isNew] = known.try_emplace(std::minmax(line(earlier), line(touch)), conflicts.size());
                 if (isNew) conflicts.push_back({earlier.side, touch.side, touch.begin, std::min(earlier.end, touch.end), 0});

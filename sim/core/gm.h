@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/foreign.h"
 #include "sim/core/intervals.h"
 #include "sim/core/launch.h"
 #include "sim/core/order.h"
@@ -32,9 +33,18 @@ private:
     std::vector<GmTensor> tensors_;
 };
 
-// Bytes that one core touched between two meetings of all cores, with the line that touched them last.
+// What touched a byte last: the line; in a mixed kernel also the instruction and the event up to which it knew of other cores.
+struct GmTouch {
+    SiteIndex site;
+    InstructionId id, event;
+    bool operator==(const GmTouch& o) const { return site == o.site && id == o.id && event == o.event; }
+};
+
+// Bytes that one core touched between two meetings of all cores; in a mixed kernel, between two cross-core events.
 struct EpochLog {
-    IntervalMap<SiteIndex> reads, writes, atomics;
+    uint32_t meeting = 0;
+    IntervalMap<GmTouch> reads, writes, atomics;
+    bool Empty() const { return reads.Empty() && writes.Empty() && atomics.Empty(); }
 };
 
 class GmCore {
@@ -57,12 +67,16 @@ public:
         writer_.ids.Clear();
         for (History& reader : reader_) reader.ids.Clear();
     }
-    void EndEpoch() {
-        epochs_.push_back(std::move(epoch_));
+    // `met`: all cores of the launch are here.
+    void EndEpoch(bool met) {
+        const uint32_t meeting = epoch_.meeting + met;
+        if (!epoch_.Empty()) epochs_.push_back(std::move(epoch_));
         epoch_ = EpochLog();
+        epoch_.meeting = meeting;
     }
+    void KeepInstructions() { keepInstructions_ = true; }   // of a mixed kernel
     std::vector<EpochLog> TakeEpochs() {
-        EndEpoch();
+        EndEpoch(false);
         return std::move(epochs_);
     }
 
@@ -71,23 +85,26 @@ private:
         IntervalMap<InstructionId> ids;
         size_t compactAt = 1 << 14;      // intervals at which completed ones are dropped
     };
+    bool keepInstructions_ = false;
     History writer_, reader_[kPipes];
     EpochLog epoch_;
     std::vector<EpochLog> epochs_;
 };
 
-// Two cores that touched the same bytes of GM in the same epoch, one of them writing.
+// Two cores that touched the same bytes of GM, one of them writing, and neither knew the other to be done.
 struct CoreConflict {
     struct Side {
         uint32_t core;
         SiteIndex site;
         GmCore::Kind kind;
+        InstructionId id, event;
     };
     Side first, second;
     uint64_t begin, end;        // host addresses of the first occurrence
     uint64_t times;
 };
-// One entry per pair of source lines and kinds; `sites` are per core. Epochs are indexed [core][epoch].
-std::vector<CoreConflict> FindCoreConflicts(const std::vector<std::vector<EpochLog>>& epochs, const std::vector<Sites>& sites);
+// One entry per pair of source lines and kinds. All are indexed by core.
+std::vector<CoreConflict> FindCoreConflicts(const std::vector<std::vector<EpochLog>>& epochs, const std::vector<Sites>& sites,
+                                            const std::vector<ForeignLog>& learnt);
 
 }  // namespace sim

@@ -18,6 +18,7 @@ struct Operand {
                                   // unless SetGlobalBuffer was given a size; the core looks the registered tensor up by `low`.
     Region region;                // the bytes touched; the only region in almost all cases
     std::vector<Region> more;     // further regions of irregular masks
+    bool mayBeUnwritten = false;  // read for bytes that are only moved on: the API hands their state on with MarkUnwritten
 };
 
 struct Instruction {
@@ -28,6 +29,7 @@ struct Instruction {
     Location where;
     std::vector<Operand> operands;   // Add{dst, src0, src1}
     const char* note = nullptr;      // extra text for the trace
+    bool selfOrdered = true;         // false: not ordered after earlier ones of its pipe even where the pipe is in order
 };
 
 // Type-erased body of an instruction that adversarial execution holds back. Captures must be by value.

@@ -9,7 +9,7 @@ namespace sim {
 void CoreState::CheckTimeout() {
     if (std::chrono::steady_clock::now() < launch_.deadline) return;
     Abort(MakeFinding(Rule::Timeout, Pipe::S, lastName_, "",
-                      "core " + std::to_string(block_) + " was still running after " + Decimal(options_.timeoutSeconds) +
+                      launch_.layout.Name(index_) + " was still running after " + Decimal(options_.timeoutSeconds) +
                           " s and " + std::to_string(reached_) + " API calls",
                       lastWhere_));
 }
@@ -18,6 +18,7 @@ bool Core::BeginIssue(const Instruction& instruction) {
     CoreState& s = state_;
     if (s.aborted_) return true;   // destructors of an aborted kernel: Defer() drops the body
     s.Reach(instruction.name, instruction.where);
+    s.CheckCoreKind(instruction);
     if (!s.fast_) return s.Issue(instruction);
     s.timeline_.Issue(instruction);
     return false;
@@ -25,7 +26,7 @@ bool Core::BeginIssue(const Instruction& instruction) {
 
 bool CoreState::Issue(const Instruction& instruction) {
     if (options_.checks) CheckOperands(instruction);
-    const Clock before = order_.Before(instruction.pipe);
+    const Clock before = order_.Before(instruction.pipe, instruction.selfOrdered);
     if (options_.checks) CheckOrder(instruction, before);
     if (order_.Sequence() >= kMaxSequence) {
         // Ids wrap around: earlier accesses are taken as complete, at the price of one missed hazard in 2^29 instructions.
@@ -54,7 +55,7 @@ bool CoreState::Issue(const Instruction& instruction) {
 }
 
 void CoreState::AddSlice(const Instruction& instruction, const Timeline::Span& span) {
-    Slice slice{block_, instruction.pipe, InternString(instruction.name), span.start, span.cycles, span.bytes, "",
+    Slice slice{index_, instruction.pipe, InternString(instruction.name), span.start, span.cycles, span.bytes, "",
                 instruction.where};
     slice.where.file = InternString(instruction.where.file);
     for (const Operand& operand : instruction.operands) {

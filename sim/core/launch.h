@@ -73,7 +73,7 @@ struct Finding {
 };
 
 struct PipeStats { uint64_t instructions = 0, bytes = 0; double busyCycles = 0; };
-struct CoreStats { uint32_t core = 0; PipeStats pipes[kPipes]; double endCycles = 0; };
+struct CoreStats { uint32_t core = 0; std::string name; PipeStats pipes[kPipes]; double endCycles = 0; };
 struct BufferRecord { std::string name, position; Memory memory; uint64_t address = 0, bytes = 0; uint32_t count = 0; };
 struct Slice { uint32_t core; Pipe pipe; const char* name; double start, cycles; uint64_t bytes; std::string detail; Location where; };
 
@@ -83,8 +83,8 @@ struct LaunchReport {
     uint64_t launch = 0;            // running number in this process
     double modelledCycles = 0;      // slowest core
     double modelledSeconds = 0;     // launch floor + cycles / clock
-    std::vector<CoreStats> cores;
-    std::vector<BufferRecord> buffers;   // UB map of core 0
+    std::vector<CoreStats> cores;   // name: "core 3"; of a mixed kernel "AIC 1", "AIV 2"
+    std::vector<BufferRecord> buffers;   // memory map of the first block
     uint64_t ubPeakBytes = 0;
     std::vector<Finding> findings;
     std::vector<Slice> slices;
@@ -96,6 +96,7 @@ struct LaunchReport {
     std::string ChromeTraceEvents() const;   // JSON objects joined by ",\n", without the enclosing array
     // The text of style.md section 7 for one finding.
     std::string Describe(const Finding& finding) const;
+    std::string CoreName(uint32_t core) const;
 };
 
 // Runs the kernel on all blocks, cores in parallel on host threads. Never throws for a kernel's mistakes: they are

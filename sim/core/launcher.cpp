@@ -33,21 +33,21 @@ void RunKernel(void* argument) {
 }
 
 // False when a fault cut through the kernel's frames: whatever they left in thread-local state is unknown.
-bool RunBlock(LaunchState& launch, uint32_t block) {
-    CoreState core(launch, block);
+bool RunCore(LaunchState& launch, uint32_t index) {
+    CoreState core(launch, index);
     Fault fault;
     {
         const CurrentCore current(&core.Api());
         fault = RunGuarded(RunKernel, &core);
         if (fault.signal != 0) core.KernelFaulted(fault);
     }
-    launch.results[block] = core.Result();
-    launch.rendezvous.Leave(block, core.Aborted());
+    launch.results[index] = core.Result();
+    launch.rendezvous.Leave(index, core.Aborted());
     return fault.signal == 0;
 }
 
-// Host threads that take the next block until none is left. A block that waits in SyncAll keeps its thread, so another thread
-// takes its place while blocks remain.
+// Host threads that take the next core until none is left. A core that waits for others keeps its thread, so another thread
+// takes its place while cores remain.
 class Workers {
 public:
     explicit Workers(LaunchState& launch) : launch_(launch) {
@@ -59,7 +59,7 @@ public:
         JoinAll();
         if (!lacks_.empty())
             throw std::runtime_error(launch_.request.op + ": the host ran out of " + lacks_ + " while it simulated " +
-                                     std::to_string(launch_.request.blockDim) + " blocks; fewer host threads need less");
+                                     std::to_string(launch_.layout.Count()) + " cores; fewer host threads need less");
     }
 
 private:
@@ -75,7 +75,7 @@ private:
         }
     }
     void StartOne() {
-        if (next_.load() >= launch_.request.blockDim) return;
+        if (next_.load() >= launch_.layout.Count()) return;
         try {
             std::lock_guard<std::mutex> lock(mutex_);
             threads_.emplace_back([this] { Work(); });
@@ -85,21 +85,21 @@ private:
             GiveUp("memory");
         }
     }
-    // Blocks that have not begun never will: whoever waits for them in SyncAll is let go.
+    // Cores that have not begun never will: whoever waits for them in SyncAll is let go.
     void GiveUp(const char* lacks) {
         {
             std::lock_guard<std::mutex> lock(mutex_);
             if (lacks_.empty()) lacks_ = lacks;
         }
-        for (uint32_t block; (block = next_.fetch_add(1)) < launch_.request.blockDim;)
-            launch_.rendezvous.Leave(block, /*failed=*/true);
+        for (uint32_t index; (index = next_.fetch_add(1)) < launch_.layout.Count();)
+            launch_.rendezvous.Leave(index, /*failed=*/true);
     }
-    // False when the thread must not run another block.
-    bool RunOrGiveUp(uint32_t block) {
+    // False when the thread must not run another core.
+    bool RunOrGiveUp(uint32_t index) {
         try {
-            return RunBlock(launch_, block);
+            return RunCore(launch_, index);
         } catch (const std::bad_alloc&) {   // the core's memory, or its result
-            launch_.rendezvous.Leave(block, /*failed=*/true);
+            launch_.rendezvous.Leave(index, /*failed=*/true);
             GiveUp("memory");
             return true;
         }
@@ -107,18 +107,18 @@ private:
     void Work() {
         try {
             const AlternateStack stack;
-            RunBlocks();
+            RunCores();
         } catch (const std::bad_alloc&) {
             GiveUp("memory");
         }
     }
-    void RunBlocks() {
+    void RunCores() {
         std::fesetenv(FE_DFL_ENV);   // the caller may flush denormals; the chip's arithmetic does not depend on it
         for (;;) {
             launch_.rendezvous.AcquirePermit();
-            const uint32_t block = next_.fetch_add(1);
-            const bool another = block < launch_.request.blockDim;
-            const bool clean = !another || RunOrGiveUp(block);
+            const uint32_t index = next_.fetch_add(1);
+            const bool another = index < launch_.layout.Count();
+            const bool clean = !another || RunOrGiveUp(index);
             launch_.rendezvous.ReleasePermit();
             if (!clean) StartOne();   // a fresh thread goes on
             if (!clean || !another) return;
@@ -132,16 +132,19 @@ private:
     std::string lacks_;   // what the host ran out of
 };
 
-std::vector<Finding> CoreConflictFindings(const LaunchState& launch, std::vector<BlockResult>& results) {
+std::vector<Finding> CoreConflictFindings(const LaunchState& launch, std::vector<CoreResult>& results) {
     std::vector<std::vector<EpochLog>> epochs;
     std::vector<Sites> sites;
-    for (BlockResult& result : results) {
+    std::vector<ForeignLog> learnt;
+    for (CoreResult& result : results) {
+        learnt.push_back(std::move(result.learnt));
         epochs.push_back(std::move(result.epochs));
         sites.push_back(std::move(result.sites));
     }
+    const Layout& layout = launch.layout;
     std::vector<Finding> findings;
     if (launch.request.options.ignoredRules >> int(Rule::CoreConflict) & 1) return findings;
-    for (const CoreConflict& conflict : FindCoreConflicts(epochs, sites)) {
+    for (const CoreConflict& conflict : FindCoreConflicts(epochs, sites, learnt)) {
         const GmTensor* tensor = launch.tensors.Find(conflict.begin);
         const uint64_t base = tensor != nullptr ? tensor->begin : 0;
         const std::string name = tensor != nullptr ? tensor->name : "GM";
@@ -152,7 +155,7 @@ std::vector<Finding> CoreConflictFindings(const LaunchState& launch, std::vector
             AccessRecord record;
             record.pipe = site.pipe;
             record.verb = side.kind == GmCore::Kind::Read ? "reads" : side.kind == GmCore::Kind::Write ? "writes" : "adds to";
-            record.what = name + " on core " + std::to_string(side.core);
+            record.what = name + " on " + layout.Name(side.core);
             record.memory = Memory::GM;
             record.begin = conflict.begin - base;
             record.end = conflict.end - base;
@@ -166,24 +169,59 @@ std::vector<Finding> CoreConflictFindings(const LaunchState& launch, std::vector
             finding.line = record.line;
             finding.accesses.push_back(std::move(record));
         }
-        finding.message = "cores " + std::to_string(conflict.first.core) + " and " + std::to_string(conflict.second.core) +
+        finding.message = (layout.Mixed() ? layout.Name(conflict.first.core) + " and " + layout.Name(conflict.second.core)
+                                          : "cores " + std::to_string(conflict.first.core) + " and " + std::to_string(conflict.second.core)) +
                           " both touch " + name + " " + ByteRange(conflict.begin - base, conflict.end - base) +
-                          " with no SyncAll between";
-        finding.repair = "give each core its own bytes (exact length in DataCopyPad) or put SyncAll between";
+                          (layout.Mixed() ? " with no cross-core flag or SyncAll between" : " with no SyncAll between");
+        finding.repair = layout.Mixed() ? "CrossCoreSetFlag with the pipe that touches them first, CrossCoreWaitFlag before the other"
+                                        : "give each core its own bytes (exact length in DataCopyPad) or put SyncAll between";
         finding.times = conflict.times;
         findings.push_back(std::move(finding));
     }
     return findings;
 }
 
-// Blocks go to the core that is free first, as more blocks than cores run in waves.
+// A flag that is still set disturbs the next kernel.
+std::vector<Finding> FlagsLeftSet(const LaunchState& launch) {
+    std::vector<Finding> findings;
+    for (uint32_t core = 0; core < launch.layout.Count(); ++core)
+        for (const auto& [flag, where] : launch.rendezvous.FlagsLeftSet(core)) {
+            Finding finding;
+            finding.rule = Rule::EventFlag;
+            finding.core = core;
+            finding.instruction = "CrossCoreSetFlag";
+            finding.message = "cross-core flag " + std::to_string(flag) + " of " + launch.layout.Name(core) + " is still set when the kernel ends";
+            finding.repair = "a CrossCoreWaitFlag for every CrossCoreSetFlag";
+            finding.file = where.file;
+            finding.line = where.line;
+            findings.push_back(std::move(finding));
+        }
+    return findings;
+}
+
+// Blocks go to the cores that are free first, as more blocks than cores run in waves. A block ends no sooner than its share of HBM
+// lets its bytes through.
 double LaunchCycles(const LaunchState& launch) {
-    std::vector<double> busyUntil(std::max(1u, launch.activeCores), 0.0);
-    for (const BlockResult& result : launch.results) {
-        const auto core = std::min_element(busyUntil.begin(), busyUntil.end());
-        *core += result.stats.endCycles;
+    std::vector<double> busyUntil(std::max(1u, launch.activeBlocks), 0.0);
+    const Timeline share(launch.soc, launch.activeBlocks);
+    for (uint32_t block = 0; block < launch.layout.blocks; ++block) {
+        double end = 0;
+        uint64_t bytes = 0;
+        for (uint32_t i = 0; i < launch.layout.PerBlock(); ++i) {
+            const CoreResult& result = launch.results[block * launch.layout.PerBlock() + i];
+            end = std::max(end, result.stats.endCycles);
+            bytes += result.gmBytes;
+        }
+        *std::min_element(busyUntil.begin(), busyUntil.end()) += std::max(end, share.HbmCycles(bytes));
     }
     return *std::max_element(busyUntil.begin(), busyUntil.end());
+}
+
+void RunAllCores(LaunchState& launch) {
+    if (launch.layout.Count() == 0) return;
+    const FaultHandlers handlers;
+    Workers workers(launch);
+    workers.RunAll(std::min(launch.layout.Count(), HostThreads(launch.request.options)));
 }
 
 }  // namespace
@@ -195,23 +233,30 @@ LaunchReport Launch(const LaunchRequest& request) {
     report.soc = request.soc->name;
     report.blockDim = request.blockDim;
     report.launch = ++launches;
-    LaunchState launch(request);
-    if (request.blockDim > 0) {
-        const FaultHandlers handlers;
-        Workers workers(launch);
-        workers.RunAll(std::min(request.blockDim, HostThreads(request.options)));
+    auto state = std::make_unique<LaunchState>(request, KernelType::Undeclared);
+    RunAllCores(*state);
+    if (const KernelType type = state->restartAs; type != KernelType::Undeclared) {
+        state = std::make_unique<LaunchState>(request, type);
+        RunAllCores(*state);
     }
+    LaunchState& launch = *state;
     std::vector<std::vector<Finding>> findings;
-    for (BlockResult& result : launch.results) {
+    for (CoreResult& result : launch.results) {
         report.cores.push_back(result.stats);
         findings.push_back(std::move(result.findings));
         report.slices.insert(report.slices.end(), std::make_move_iterator(result.slices.begin()),
                              std::make_move_iterator(result.slices.end()));
         report.ubPeakBytes = std::max(report.ubPeakBytes, result.ubPeakBytes);
     }
-    if (!launch.results.empty()) report.buffers = std::move(launch.results[0].buffers);
+    for (uint32_t i = 0; i < launch.layout.PerBlock() && i < launch.results.size(); ++i)
+        for (BufferRecord& buffer : launch.results[i].buffers) report.buffers.push_back(std::move(buffer));
     report.modelledCycles = LaunchCycles(launch);
     report.modelledSeconds = request.soc->launchSeconds + report.modelledCycles / double(request.soc->clockHz);
+    const bool stopped = std::any_of(findings.begin(), findings.end(), [](const auto& list) {
+        return std::any_of(list.begin(), list.end(), [](const Finding& finding) { return finding.fatal; });
+    });
+    if (request.options.checks && !stopped && !(request.options.ignoredRules >> int(Rule::EventFlag) & 1))
+        findings.push_back(FlagsLeftSet(launch));
     if (request.options.checks) findings.push_back(CoreConflictFindings(launch, launch.results));
     report.findings = MergeFindings(std::move(findings), size_t(std::max(request.options.maxFindings, 1)));
     return report;

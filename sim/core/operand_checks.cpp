@@ -22,10 +22,6 @@ const char* Verb(Access access) { return access == Access::Read ? "reads" : "wri
 }  // namespace
 
 void CoreState::CheckOperands(const Instruction& instruction) {
-    // Legal pipes of a vector core (facts 2.1).
-    if (instruction.pipe == Pipe::M || instruction.pipe == Pipe::MTE1 || instruction.pipe == Pipe::FIX)
-        Violation(Rule::PipeLegality, instruction, Operand(),
-                  std::string("a vector core has no ") + PipeName(instruction.pipe) + " pipe");
     accesses_.clear();
     for (const Operand& operand : instruction.operands) {
         const auto check = [&](const Region& given) {
@@ -42,7 +38,7 @@ void CoreState::CheckOperands(const Instruction& instruction) {
     }
     // Last, when every operand is known to lie inside its memory.
     for (const Touch& access : accesses_)
-        if (access.operand->access != Access::Write ||
+        if ((access.operand->access != Access::Write && !access.operand->mayBeUnwritten) ||
             (access.operand->memory == Memory::GM && core_.atomicMode != 0 && instruction.pipe != Pipe::S))
             CheckWritten(instruction, *access.operand, access.region);
 }
@@ -111,6 +107,7 @@ void CoreState::CheckWritten(const Instruction& instruction, const Operand& oper
     if (operand.memory == Memory::GM) {
         const GmTensor* tensor = launch_.tensors.Find(operand.low);
         if (tensor->startsWritten) return;
+        const std::shared_lock<std::shared_mutex> lock(launch_.writtenMutex);
         region.ForEachRun([&](uint64_t begin, uint64_t bytes) {
             if (end != 0) return;
             hole = gm_.FirstUnwritten(begin, begin + bytes, launch_.written);

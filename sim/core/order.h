@@ -12,7 +12,7 @@ namespace sim {
 
 using InstructionId = uint32_t;
 inline constexpr int kPipeBits = 3;
-static_assert(kPipes <= 1 << kPipeBits, "the pipe fits in an id");
+static_assert(kPipes < 1 << kPipeBits, "the pipe fits in an id, and so does one more kind of event");
 constexpr Pipe PipeOf(InstructionId id) { return Pipe(id & ((1u << kPipeBits) - 1)); }
 constexpr InstructionId MakeId(uint32_t sequence, Pipe pipe) { return sequence << kPipeBits | uint32_t(pipe); }
 constexpr uint32_t SequenceOf(InstructionId id) { return id >> kPipeBits; }
@@ -25,6 +25,7 @@ struct Clock {
             if (known[i] < other.known[i]) known[i] = other.known[i];
     }
     bool Knows(InstructionId id) const { return id <= known[id & ((1u << kPipeBits) - 1)]; }
+    InstructionId Event() const { return known[kPipes]; }   // the last event that taught it about other cores
 };
 
 class Order {
@@ -42,11 +43,11 @@ public:
 
     // What the next instruction of `pipe` may rely on: what its pipe waited for, and what the scalar unit waited for before
     // it issues the instruction.
-    Clock Before(Pipe pipe) {
+    Clock Before(Pipe pipe, bool selfOrdered = true) {
         Clock& clock = clock_[int(pipe)];
         clock.Join(clock_[int(Pipe::S)]);
         Clock view = clock;
-        if (inOrder_[int(pipe)]) view.known[int(pipe)] = last_[int(pipe)];
+        if (inOrder_[int(pipe)] && selfOrdered) view.known[int(pipe)] = last_[int(pipe)];
         return view;
     }
     InstructionId Issue(Pipe pipe) { return last_[int(pipe)] = MakeId(++sequence_, pipe); }
@@ -59,6 +60,8 @@ public:
     }
     void Wait(Pipe destination, const Clock& flag) { clock_[int(destination)].Join(flag); }
     void Barrier(Pipe pipe) { clock_[int(pipe)].known[int(pipe)] = last_[int(pipe)]; }
+    // `pipe` has waited for other cores: whatever it knows then of them goes by the id of this event.
+    InstructionId LearnOfOthers(Pipe pipe) { return clock_[int(pipe)].known[kPipes] = MakeId(++sequence_, Pipe(kPipes)); }
     void BarrierAll() {
         for (int p = 0; p < kPipes; ++p)
             for (int q = 0; q < kPipes; ++q) clock_[p].known[q] = last_[q];

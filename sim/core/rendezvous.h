@@ -1,13 +1,19 @@
-// Where the blocks of a launch meet: SyncAll, and the permits that limit how many run at once.
+// Where the cores of a launch meet: SyncAll, cross-core flags, and the permits that limit how many run at once.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "sim/core/foreign.h"
+#include "sim/core/layout.h"
 #include "sim/core/types.h"
 
 namespace sim {
@@ -15,42 +21,69 @@ namespace sim {
 class Rendezvous {
 public:
     enum class Outcome {
-        Released,    // all blocks arrived
-        Deadlock,    // this block is to report that the others will never arrive
-        Abandoned,   // as above, reported by another block or the consequence of a block that failed
+        Released,    // what the core waited for has come
+        Deadlock,    // this core is to report that it never will
+        Abandoned,   // as above, reported by another core or the consequence of a core that failed
     };
     struct Blocked {               // for the report of a deadlock
         uint32_t core;
         Location where;
+        std::string call;          // "SyncAll" or "CrossCoreWaitFlag(8)"
+        std::string forWhom;       // names of the cores it waits for
     };
+    struct Arrival {               // of a core at a meeting, or of a cross-core flag
+        double time = 0;
+        Foreign known;             // complete before it
+        Location where;
+    };
+    enum class Scope { Vector, All };   // of a meeting: AIV cores only, or all
 
-    Rendezvous(uint32_t blocks, uint32_t permits) : waiting_(blocks), left_(blocks), blocks_(blocks), permits_(permits) {}
+    static constexpr int kFlags = 32;   // 16 of the hardware; on an AIC of the 950 one set per vector core
+    static constexpr size_t kMostSets = 15;
+
+    Rendezvous(const Layout& layout, uint32_t permits)
+        : layout_(layout), waiting_(layout.Count()), left_(layout.Count()), ready_(layout.Count()), permits_(permits) {}
 
     void AcquirePermit();
     void ReleasePermit();
-    // A block waits without a permit. `time` is its arrival; all leave at the latest arrival. `everyoneHere` runs once per
-    // meeting, before anyone leaves. `stepAside` runs whenever the block's permit has been given away.
-    Outcome Meet(uint32_t core, Location where, double* time, const std::function<void()>& everyoneHere,
+    // A core waits without a permit. All leave at the latest arrival, knowing what any of them knew. `everyoneHere` runs once
+    // per meeting, before anyone leaves. `stepAside` runs whenever the core's permit has been given away.
+    Outcome Meet(uint32_t core, Scope scope, Arrival* arrival, const std::function<void()>& everyoneHere,
                  const std::function<void()>& stepAside);
-    void Leave(uint32_t core, bool failed);   // the block has ended
+    // CrossCoreSetFlag: modes as on the device. False when a counter exceeds kMostSets.
+    bool SetCross(uint32_t core, int mode, int flag, Arrival arrival);
+    Outcome WaitCross(uint32_t core, int flag, Location where, Arrival* arrival, const std::function<void()>& stepAside);
+    // Sets that nobody waited for, of the flags of one core.
+    std::vector<std::pair<int, Location>> FlagsLeftSet(uint32_t core) const;
+    void Leave(uint32_t core, bool failed);   // the core's kernel has ended
 
     // After Outcome::Deadlock: who waits, and who has left.
     std::vector<Blocked> Waiting() const;
     std::vector<uint32_t> Gone() const;
 
 private:
-    void CheckStuck();             // with mutex_ held
+    static int FlagOf(Scope scope) { return -1 - int(scope); }   // what a core that is at a meeting waits for
+    struct Wait { bool active = false; int flag = -1; Location where; };
+    struct Meeting { uint32_t here = 0; uint64_t number = 0; Arrival gathered, released; };
+    struct Gathering { std::vector<uint32_t> members; std::vector<std::deque<Arrival>> sets; };   // sets of one flag by its members
 
-    struct Wait { bool active = false; Location where; };
+    void CheckStuck();             // with mutex_ held
+    std::string ForWhom(uint32_t core) const;
+    bool Give(uint32_t core, int flag, const Arrival& arrival);
+    std::vector<uint32_t> VectorsOf(uint32_t block) const;
+    template <typename Ready>
+    Outcome Block(std::unique_lock<std::mutex>& lock, uint32_t core, Ready ready, const std::function<void()>& stepAside);
+
+    const Layout layout_;
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::vector<Wait> waiting_;
     std::vector<bool> left_;
-    const uint32_t blocks_;
+    std::vector<std::map<int, std::deque<Arrival>>> ready_;        // by core and flag: sets that a wait can take
+    std::map<std::tuple<int, uint32_t, int>, Gathering> gatherings_;   // by mode, group and flag
     uint32_t permits_;
     uint32_t waitingCount_ = 0, leftCount_ = 0;
-    uint64_t meeting_ = 0;         // number of the meeting that is being waited for
-    double latest_ = 0, released_ = 0;
+    Meeting meetings_[2];          // by Scope
     bool failed_ = false, stuck_ = false;
     std::vector<Blocked> stuckAt_;
     std::vector<uint32_t> stuckGone_;

@@ -6,7 +6,7 @@ namespace sim {
 namespace {
 
 void WriteCore(JsonWriter& json, const CoreStats& core) {
-    json.BeginObject().Field("core", core.core).Key("pipes").BeginObject();
+    json.BeginObject().Field("core", core.core).Field("name", core.name).Key("pipes").BeginObject();
     for (int p = 0; p < kPipes; ++p) {
         const PipeStats& stats = core.pipes[p];
         if (stats.instructions == 0) continue;
@@ -67,7 +67,7 @@ std::string LaunchReport::ChromeTraceEvents() const {
     };
     for (const CoreStats& core : cores) {
         name("process_name", core.core, 0,
-             op + " launch " + std::to_string(launch) + " core " + std::to_string(core.core) + " (" + soc + ", modelled)");
+             op + " launch " + std::to_string(launch) + " " + core.name + " (" + soc + ", modelled)");
         for (int p = 0; p < kPipes; ++p)
             if (core.pipes[p].instructions > 0) name("thread_name", core.core, p, PipeName(Pipe(p)));
     }

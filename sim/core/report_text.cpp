@@ -37,9 +37,13 @@ std::string LeftOf(const AccessRecord& access) {
 
 }  // namespace
 
+std::string LaunchReport::CoreName(uint32_t core) const {
+    return core < cores.size() ? cores[core].name : "core " + std::to_string(core);
+}
+
 std::string LaunchReport::Describe(const Finding& finding) const {
     const std::string title = std::string(RuleName(finding.rule)) + ": " + finding.message;
-    const std::string launchName = op + "  " + soc + "  core " + std::to_string(finding.core);
+    const std::string launchName = op + "  " + soc + "  " + CoreName(finding.core);
     std::vector<Line> lines;
     if (finding.accesses.empty()) {
         std::string instruction = finding.instruction;

@@ -28,6 +28,11 @@ struct SocSpec {
     // cycles per unit of work, by Cost
     double scalarCycles, vectorSimple, vectorExp, vectorMulAdd, vectorCast, vectorCast64, vectorWholeReduce,
         vectorBlockReduce16, vectorGather, vectorGatherBlock, vectorSort;
+    double cubeFloatK;               // depth of one step of the cube array on float operands
+    double cubeStartCycles;          // of Mmad
+    double l1ToL0aBytesPerCycle, l1ToL0bBytesPerCycle, l1ToTableBytesPerCycle;   // table: BT and FB
+    double l0cToGmBytesPerCycle, l0cToL1BytesPerCycle;
+    double crossFlagCycles;          // CrossCoreSetFlag until the waiting core sees it
     bool vectorPipeOrdered;  // V after V on the same UB bytes is ordered by hardware (3510)
 };
 

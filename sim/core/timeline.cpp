@@ -8,8 +8,8 @@ constexpr uint32_t kRepeatBytes = 256;
 constexpr uint32_t kGatherBytes = 4;    // of one 32-bit element
 }  // namespace
 
-Timeline::Timeline(const SocSpec& soc, uint32_t activeCores)
-    : soc_(soc), hbmBytesPerCycle_(soc.hbmBytesPerSecond / double(soc.clockHz) / std::max(1u, activeCores)) {
+Timeline::Timeline(const SocSpec& soc, uint32_t activeBlocks)
+    : soc_(soc), hbmBytesPerCycle_(soc.hbmBytesPerSecond / double(soc.clockHz) / std::max(1u, activeBlocks)) {
     const auto perWork = [&](Cost cost, double cycles, uint32_t bytes) {
         rate_[int(cost)].cycles = cycles;
         rate_[int(cost)].bytes = bytes;
@@ -29,7 +29,14 @@ Timeline::Timeline(const SocSpec& soc, uint32_t activeCores)
     perWork(Cost::UbCopy, 1 / soc.ubCopyBytesPerCycle, 1);
     perWork(Cost::GmToLocal, 1 / std::min(soc.gmReadBytesPerCycle, hbmBytesPerCycle_), 1);
     perWork(Cost::LocalToGm, 1 / std::min(soc.gmWriteBytesPerCycle, hbmBytesPerCycle_), 1);
-    for (const Cost cost : {Cost::GmToLocal, Cost::LocalToGm}) {
+    perWork(Cost::L1ToL0A, 1 / soc.l1ToL0aBytesPerCycle, 1);
+    perWork(Cost::L1ToL0B, 1 / soc.l1ToL0bBytesPerCycle, 1);
+    perWork(Cost::L1ToTable, 1 / soc.l1ToTableBytesPerCycle, 1);
+    perWork(Cost::Mmad, 1, 0);
+    perWork(Cost::L0cToGm, 1 / std::min(soc.l0cToGmBytesPerCycle, hbmBytesPerCycle_), 1);
+    perWork(Cost::L0cToL1, 1 / soc.l0cToL1BytesPerCycle, 1);
+    for (const Cost cost : {Cost::GmToLocal, Cost::LocalToGm, Cost::L0cToGm}) {
+        rate_[int(cost)].ofGm = true;
         rate_[int(cost)].latency = soc.gmLatencyCycles;
         rate_[int(cost)].atLeast = soc.gmLatencyCycles / kInFlight;
     }
@@ -39,11 +46,6 @@ double Timeline::End() const {
     double end = 0;
     for (int p = 0; p < kPipes; ++p) end = std::max({end, time_[p], done_[p]});
     return end;
-}
-
-double Timeline::FinishedAt() const {
-    const double bytes = double(stats_[int(Pipe::MTE2)].bytes + stats_[int(Pipe::MTE3)].bytes);
-    return std::max(End(), bytes / hbmBytesPerCycle_);
 }
 
 }  // namespace sim

@@ -17,8 +17,8 @@ public:
         uint64_t bytes;              // 0 when the cost class does not tell
     };
 
-    // `activeCores` share the bandwidth of the chip's HBM.
-    Timeline(const SocSpec& soc, uint32_t activeCores);
+    // `activeBlocks` share the bandwidth of the chip's HBM.
+    Timeline(const SocSpec& soc, uint32_t activeBlocks);
 
     Span Issue(const Instruction& instruction) {
         const int p = int(instruction.pipe);
@@ -28,6 +28,7 @@ public:
         ++stats.instructions;
         const uint64_t bytes = instruction.work * rate.bytes;
         stats.bytes += bytes;
+        if (rate.ofGm) gmBytes_ += bytes;
         time_[int(Pipe::S)] += soc_.issueCycles;
         double start = std::max(time_[p], time_[int(Pipe::S)]);
         if (instruction.pipe == Pipe::V && vectorDrained_) {
@@ -54,10 +55,12 @@ public:
         Advance(pipe, done_[int(pipe)]);
     }
     void BarrierAll() { StartAllAt(End() + soc_.syncCycles); }
+    void CrossFlag(Pipe pipe, double set) { Advance(pipe, set + soc_.crossFlagCycles); }
     void SyncAll(double meeting) { StartAllAt(meeting + soc_.syncAllCycles); }
     double End() const;
-    // End of the block: no sooner than the core's share of HBM lets its bytes through.
-    double FinishedAt() const;
+    uint64_t GmBytes() const { return gmBytes_; }
+    // Cycles in which a block's share of HBM lets bytes through.
+    double HbmCycles(uint64_t bytes) const { return double(bytes) / hbmBytesPerCycle_; }
     const PipeStats& Stats(Pipe pipe) const { return stats_[int(pipe)]; }
 
 private:
@@ -65,6 +68,7 @@ private:
         double cycles = 0;           // per unit of work
         double latency = 0, atLeast = 0;
         uint32_t bytes = 0;          // per unit of work
+        bool ofGm = false;
     };
     void Advance(Pipe pipe, double time) {
         time_[int(pipe)] = std::max(time_[int(pipe)], time);
@@ -75,11 +79,12 @@ private:
     }
 
     const SocSpec& soc_;
-    const double hbmBytesPerCycle_;           // of this core
+    const double hbmBytesPerCycle_;           // of this core's block
     Rate rate_[int(Cost::Sync) + 1];
     double time_[kPipes] = {};                // the pipe is free
     double done_[kPipes] = {};                // its last result is there
     bool vectorDrained_ = true;               // the next vector instruction does not overlap the one before
+    uint64_t gmBytes_ = 0;
     PipeStats stats_[kPipes];
 };
 

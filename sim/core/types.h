@@ -10,6 +10,9 @@ enum class Pipe : uint8_t { S, V, M, MTE1, MTE2, MTE3, FIX };
 inline constexpr int kPipes = 7;
 const char* PipeName(Pipe pipe);
 
+// A cube core (AIC) or a vector core (AIV).
+enum class CoreKind : uint8_t { Cube, Vector };
+
 enum class Memory : uint8_t { GM, UB, L1, L0A, L0B, L0C, BT, FB };
 inline constexpr int kMemories = 8;
 const char* MemoryName(Memory memory);
@@ -96,6 +99,12 @@ enum class Cost : uint8_t {
     UbCopy,          // work: bytes, UB -> UB on V
     GmToLocal,       // work: bytes, plus latency
     LocalToGm,       // work: bytes, plus latency
+    L1ToL0A,         // work: bytes
+    L1ToL0B,         // work: bytes
+    L1ToTable,       // work: bytes, L1 -> BT or FB
+    Mmad,            // work: cycles of the cube array, already summed
+    L0cToGm,         // work: bytes, plus latency
+    L0cToL1,         // work: bytes
     Sync,            // work: ignored
 };
 

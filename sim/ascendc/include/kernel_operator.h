@@ -2,6 +2,11 @@
 #pragma once
 
 #include "ascendc/block.h"
+#include "ascendc/cross_core.h"
+#include "ascendc/cube_fixpipe.h"
+#include "ascendc/cube_load.h"
+#include "ascendc/cube_mmad.h"
+#include "ascendc/cube_params.h"
 #include "ascendc/data_copy.h"
 #include "ascendc/global_tensor.h"
 #include "ascendc/local_tensor.h"

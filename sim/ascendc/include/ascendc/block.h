@@ -15,10 +15,10 @@ namespace AscendC {
 
 inline int64_t GetBlockIdx() { return sim::Core::Current().BlockIdx(); }
 inline int64_t GetBlockNum() { return sim::Core::Current().BlockNum(); }
-// One vector core per block: kernel types with cube cores are not modelled.
-inline int64_t GetSubBlockIdx() { return 0; }
-inline int64_t GetSubBlockNum() { return 1; }
-inline int64_t GetTaskRatio() { return 1; }
+inline int64_t GetSubBlockIdx() { return sim::Core::Current().SubBlockIdx(); }
+inline int64_t GetSubBlockNum() { return sim::Core::Current().VectorsPerCube(); }
+inline int64_t GetTaskRatio() { return sim::Core::Current().VectorsPerCube(); }
+inline int64_t GetTaskRation() { return GetTaskRatio(); }   // as older kernels spell it
 
 inline void SetSysWorkspace(GM_ADDR) {}  // the launch knows where the system part of the workspace ends
 inline GM_ADDR GetUserWorkspace(GM_ADDR workspace) {
@@ -45,11 +45,13 @@ template <typename... Keys>
 bool TilingKeyIn(Location where, Keys... keys) {
     return (... | TilingKeyIs(static_cast<uint64_t>(keys), where));
 }
+inline int32_t CoreType() { return Core::Current().Kind() == CoreKind::Cube ? AscendC::AIC : AscendC::AIV; }
 inline void SetKernelType(KernelMetaType type, Location where) {
-    if (type != KERNEL_TYPE_AIV_ONLY && type != KERNEL_TYPE_MIX_AIV_1_0 && type != KERNEL_TYPE_VECTORCORE)
-        Core::Current().Fail(Rule::PipeLegality, "KERNEL_TASK_TYPE", "", "kernel types with cube cores are not modelled, "
-                             "modelled are KERNEL_TYPE_AIV_ONLY and KERNEL_TYPE_MIX_AIV_1_0", where);
-    Core::Current().SetTaskType(type);
+    if (type == KERNEL_TYPE_VECTORCORE) type = KERNEL_TYPE_AIV_ONLY;
+    if (type > KERNEL_TYPE_MIX_AIC_1_2)
+        Core::Current().Fail(Rule::PipeLegality, "KERNEL_TASK_TYPE", "", "this kernel type belongs to chips whose cube and vector "
+                             "units share a core", where);
+    Core::Current().SetTaskType(type, where);
 }
 [[noreturn]] __attribute__((noinline, cold)) inline void AssertFailed(const char* condition, Location where) {
     Core::Current().Fail(Rule::Argument, "ASSERT", "", std::string("assertion failed: ") + condition, where);

@@ -21,7 +21,8 @@ struct End {
 };
 template <typename T>
 End EndOf(const AscendC::LocalTensor<T>& tensor, const char* name) {
-    return {name, tensor.Where(), ONE_BLK_SIZE, tensor.Address(), tensor.Low(), tensor.End(),
+    const Memory memory = tensor.Where();   // BT and FB have entries of 64 bytes (facts 1.2)
+    return {name, memory, uint16_t(memory == Memory::BT || memory == Memory::FB ? 2 * ONE_BLK_SIZE : ONE_BLK_SIZE), tensor.Address(), tensor.Low(), tensor.End(),
             reinterpret_cast<uint8_t*>(tensor.Host())};
 }
 template <typename T>
@@ -136,17 +137,28 @@ inline void TellDataCache(Core& core, const char* api, const Operand& gm, Locati
     for (const Region& region : gm.more) cache.Copy(core, api, gm.name, gm.access, region, where);
 }
 
+struct Path { Pipe pipe; Cost cost; };
+// The ways between memories (facts 1.4, 5.1): a vector core has GM <-> UB, a cube core GM -> L1 -> BT and FB, and on 2201 L1 -> GM.
+inline Path PathOf(const char* api, const End& dst, const End& src, Location where) {
+    if (src.memory == Memory::GM && (dst.memory == Memory::UB || dst.memory == Memory::L1)) return {Pipe::MTE2, Cost::GmToLocal};
+    if (dst.memory == Memory::GM && src.memory == Memory::UB) return {Pipe::MTE3, Cost::LocalToGm};
+#if __NPU_ARCH__ != 3510
+    if (dst.memory == Memory::GM && src.memory == Memory::L1) return {Pipe::MTE3, Cost::LocalToGm};
+#endif
+    if (src.memory == Memory::UB && dst.memory == Memory::UB) return {Pipe::V, Cost::UbCopy};
+    if (src.memory == Memory::L1 && dst.memory == Memory::BT) return {Pipe::MTE1, Cost::L1ToTable};
+    if (src.memory == Memory::L1 && dst.memory == Memory::FB) return {Pipe::FIX, Cost::L1ToTable};
+    Core::Current().Fail(Rule::PipeLegality, api, dst.name, std::string("no copy goes from ") + MemoryName(src.memory) + " to " +
+                         MemoryName(dst.memory), where);
+}
+
 __attribute__((noinline)) inline void Issue(const char* api, const End& dst, const End& src, const Blocks& blocks,
                                             Location where) {
     Core& core = Core::Current();
     const bool in = src.memory == Memory::GM, out = dst.memory == Memory::GM;
-    for (const End* end : {&dst, &src})
-        if (end->memory != Memory::GM && end->memory != Memory::UB)
-            core.Fail(Rule::PipeLegality, api, end->name, std::string(MemoryName(end->memory)) +
-                      " belongs to the cube core; a vector core copies between GM and UB", where);
+    const Path path = PathOf(api, dst, src, where);
     const int64_t total = blocks.count * blocks.bytes * blocks.loops.loop1Size * blocks.loops.loop2Size;
-    Instruction instruction{api, in ? Pipe::MTE2 : out ? Pipe::MTE3 : Pipe::V,
-                            in ? Cost::GmToLocal : out ? Cost::LocalToGm : Cost::UbCopy, uint64_t(total), where, {}};
+    Instruction instruction{api, path.pipe, path.cost, uint64_t(total), where, {}};
     const int atomicMode = out ? core.atomicMode : 0;
     if (core.OperandsNeeded()) {
         const AscendC::LoopModeParams& loops = blocks.loops;

@@ -1,6 +1,6 @@
 // Public APIs without a model. Calling one is a compile error with a fixed text that the build turns into a message:
 //
-//     AscendC API not modelled: Fixpipe
+//     AscendC API not modelled: Sort32
 //
 // The build reads the names of modelled APIs from the headers beside this one.
 #pragma once
@@ -37,21 +37,11 @@ template <auto... values> inline constexpr bool kNeverValue = false;
 namespace AscendC {
 
 // cube
-SIM_NOT_MODELLED(Mmad)
-SIM_NOT_MODELLED(Fixpipe)
-SIM_NOT_MODELLED(LoadData)
-SIM_NOT_MODELLED(LoadDataWithTranspose)
-SIM_NOT_MODELLED(SetHF32Mode)
-SIM_NOT_MODELLED(SetHF32TransMode)
-SIM_NOT_MODELLED(SetMMLayoutTransform)
-SIM_NOT_MODELLED(SetFixPipeConfig)
 SIM_NOT_MODELLED(SetFixpipeNz2ndFlag)
 SIM_NOT_MODELLED(InitConstValue)
 SIM_NOT_MODELLED(Fill)
 SIM_NOT_MODELLED(SetPadValue)  // DataCopyPad carries its value; the register serves GM -> L1 copies
 // order between cores
-SIM_NOT_MODELLED(CrossCoreSetFlag)
-SIM_NOT_MODELLED(CrossCoreWaitFlag)
 SIM_NOT_MODELLED(IBSet)
 SIM_NOT_MODELLED(IBWait)
 SIM_NOT_MODELLED(InitDetermineComputeWorkspace)
@@ -118,13 +108,9 @@ SIM_NOT_MODELLED(NdDmaDci)
 #endif
 
 // Parameter types of such APIs: named only.
-struct Nd2NzParams;
 struct Dn2NzParams;
 struct Nz2NdParamsFull;
 struct SliceInfo;
 struct DataCopyEnhancedParams;
-struct LoadData2DParams;
-struct MmadParams;
-struct FixpipeParamsV220;
 
 }  // namespace AscendC

@@ -10,48 +10,60 @@ namespace sim {
 struct EventPipes {
     Pipe source, destination;
     const char* name;
-    bool vectorCore;  // one of the 13 a vector core has
 };
 constexpr EventPipes PipesOf(AscendC::HardEvent event) {
     using E = AscendC::HardEvent;
-    constexpr Pipe V = Pipe::V, S = Pipe::S, MTE2 = Pipe::MTE2, MTE3 = Pipe::MTE3;
+    constexpr Pipe V = Pipe::V, S = Pipe::S, M = Pipe::M, MTE1 = Pipe::MTE1, MTE2 = Pipe::MTE2, MTE3 = Pipe::MTE3, FIX = Pipe::FIX;
+#define SIM_EVENT(source, destination) case E::source##_##destination: return {source, destination, #source "_" #destination};
     switch (event) {
-        case E::MTE2_V: return {MTE2, V, "MTE2_V", true};
-        case E::V_MTE2: return {V, MTE2, "V_MTE2", true};
-        case E::MTE3_V: return {MTE3, V, "MTE3_V", true};
-        case E::V_MTE3: return {V, MTE3, "V_MTE3", true};
-        case E::V_V: return {V, V, "V_V", true};
-        case E::MTE3_MTE2: return {MTE3, MTE2, "MTE3_MTE2", true};
-        case E::MTE2_MTE3: return {MTE2, MTE3, "MTE2_MTE3", true};
-        case E::S_V: return {S, V, "S_V", true};
-        case E::V_S: return {V, S, "V_S", true};
-        case E::S_MTE2: return {S, MTE2, "S_MTE2", true};
-        case E::MTE2_S: return {MTE2, S, "MTE2_S", true};
-        case E::S_MTE3: return {S, MTE3, "S_MTE3", true};
-        case E::MTE3_S: return {MTE3, S, "MTE3_S", true};
-        default: return {S, S, "an event of the cube core", false};
+        SIM_EVENT(MTE2, MTE1) SIM_EVENT(MTE1, MTE2) SIM_EVENT(MTE1, M) SIM_EVENT(M, MTE1) SIM_EVENT(MTE2, V) SIM_EVENT(V, MTE2)
+        SIM_EVENT(MTE3, V) SIM_EVENT(V, MTE3) SIM_EVENT(M, V) SIM_EVENT(V, M) SIM_EVENT(V, V) SIM_EVENT(MTE3, MTE1)
+        SIM_EVENT(MTE1, MTE3) SIM_EVENT(MTE1, V) SIM_EVENT(MTE2, M) SIM_EVENT(M, MTE2) SIM_EVENT(V, MTE1) SIM_EVENT(M, FIX)
+        SIM_EVENT(FIX, M) SIM_EVENT(MTE3, MTE2) SIM_EVENT(MTE2, MTE3) SIM_EVENT(S, V) SIM_EVENT(V, S) SIM_EVENT(S, MTE2)
+        SIM_EVENT(MTE2, S) SIM_EVENT(S, MTE3) SIM_EVENT(MTE3, S) SIM_EVENT(MTE2, FIX) SIM_EVENT(FIX, MTE2) SIM_EVENT(FIX, S)
+        SIM_EVENT(M, S) SIM_EVENT(FIX, MTE3) SIM_EVENT(MTE1, FIX) SIM_EVENT(FIX, MTE1) SIM_EVENT(FIX, FIX)
+        case E::MAX: break;
     }
+#undef SIM_EVENT
+    return {S, S, "no event"};
+}
+
+// Facts 2.1: a vector core has S, V, MTE2 and MTE3; a cube core has S, M, MTE1, MTE2, FIX and, on 2201, MTE3.
+inline bool OnThisCore(Pipe pipe) {
+    if (pipe == Pipe::S || pipe == Pipe::MTE2) return true;
+    const bool cube = Core::Current().Kind() == CoreKind::Cube;
+    if (pipe == Pipe::MTE3) return !cube || Core::Current().Soc().npuArch == 2201;
+    return (pipe != Pipe::V) == cube;
 }
 
 inline Pipe PipeOf(pipe_t pipe, const char* api, Location where) {
+    Pipe found = Pipe::S;
+    const char* name = "this pipe";
     switch (pipe) {
         case PIPE_S: return Pipe::S;
-        case PIPE_V: return Pipe::V;
+        case PIPE_V: found = Pipe::V, name = "PIPE_V"; break;
+        case PIPE_M: found = Pipe::M, name = "PIPE_M"; break;
+        case PIPE_MTE1: found = Pipe::MTE1, name = "PIPE_MTE1"; break;
         case PIPE_MTE2: return Pipe::MTE2;
-        case PIPE_MTE3: return Pipe::MTE3;
+        case PIPE_MTE3: found = Pipe::MTE3, name = "PIPE_MTE3"; break;
+        case PIPE_FIX: found = Pipe::FIX, name = "PIPE_FIX"; break;
         default: break;
     }
-    const char* name = pipe == PIPE_M ? "PIPE_M" : pipe == PIPE_MTE1 ? "PIPE_MTE1" : pipe == PIPE_FIX ? "PIPE_FIX" : "this pipe";
-    Core::Current().Fail(Rule::PipeLegality, api, "", std::string("a vector core has no ") + name +
-                         ", it has PIPE_S, PIPE_V, PIPE_MTE2 and PIPE_MTE3", where);
+    if (found != Pipe::S && OnThisCore(found)) return found;
+    const bool cube = Core::Current().Kind() == CoreKind::Cube;
+    Core::Current().Fail(Rule::PipeLegality, api, "", std::string(cube ? "a cube core has no " : "a vector core has no ") + name +
+                         (cube ? ", it has PIPE_S, PIPE_M, PIPE_MTE1, PIPE_MTE2 and PIPE_FIX"
+                               : ", it has PIPE_S, PIPE_V, PIPE_MTE2 and PIPE_MTE3"), where);
 }
 
 // Both ends of a flag, checked.
 inline int EventId(const EventPipes& pipes, int64_t id, const char* api, Location where) {
     Core& core = Core::Current();
-    if (!pipes.vectorCore)
-        core.Fail(Rule::PipeLegality, api, "", "the event belongs to the cube core; a vector core has MTE2_V, V_MTE2, "
-                  "MTE3_V, V_MTE3, V_V, MTE3_MTE2, MTE2_MTE3, S_V, V_S, S_MTE2, MTE2_S, S_MTE3, MTE3_S", where);
+    if (!OnThisCore(pipes.source) || !OnThisCore(pipes.destination))
+        core.Fail(Rule::PipeLegality, api, "", core.Kind() == CoreKind::Cube
+                      ? std::string("the event ") + pipes.name + " belongs to the vector core; a cube core has those of S, M, MTE1, MTE2, MTE3 and FIX"
+                      : std::string("the event ") + pipes.name + " belongs to the cube core; a vector core has MTE2_V, V_MTE2, "
+                        "MTE3_V, V_MTE3, V_V, MTE3_MTE2, MTE2_MTE3, S_V, V_S, S_MTE2, MTE2_S, S_MTE3, MTE3_S", where);
     if (id < 0 || id >= AscendC::QUE_MAX_EVENT)
         core.Fail(Rule::EventFlag, api, "", std::string("event id ") + std::to_string(id) + " of " + pipes.name +
                   " does not exist, ids are 0 to 7", where);
@@ -90,15 +102,18 @@ void DataSyncBarrier(sim::Location where = sim::Location::Here()) {
 
 template <bool isAIVOnly = true>
 void SyncAll(sim::Location where = sim::Location::Here()) {
-    static_assert(isAIVOnly, "SyncAll<false> waits for cube cores too: cube cores are not modelled");
-    sim::Core::Current().SyncAll(where);
+    sim::Core& core = sim::Core::Current();
+    if (isAIVOnly && core.Kind() == sim::CoreKind::Cube)
+        core.Fail(sim::Rule::PipeLegality, "SyncAll", "", "a cube core calls SyncAll<true>, which vector cores alone meet in; "
+                  "SyncAll<false> waits for both kinds", where);
+    core.SyncAll(where, /*soft=*/false, /*withCubes=*/!isAIVOnly);
 }
 
 // Soft form: cores count each other through GM. The model needs the buffers' sizes only, 32 bytes per core in each.
 template <bool isAIVOnly = true>
 void SyncAll(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<int32_t>& ubWorkspace, int32_t usedCores = 0,
              sim::Location where = sim::Location::Here()) {
-    static_assert(isAIVOnly, "SyncAll<false> waits for cube cores too: cube cores are not modelled");
+    static_assert(isAIVOnly, "the soft form of SyncAll waits for vector cores");
     sim::Core& core = sim::Core::Current();
     if (usedCores != 0 && uint32_t(usedCores) != core.BlockNum())
         core.Fail(sim::Rule::Argument, "SyncAll", "usedCores",
@@ -163,11 +178,11 @@ inline void pipe_barrier(pipe_t pipe, sim::Location where = sim::Location::Here(
 }
 inline void set_flag(pipe_t source, pipe_t destination, sim::Wide id, sim::Location where = sim::Location::Here()) {
     const sim::EventPipes pipes{sim::PipeOf(source, "set_flag", where), sim::PipeOf(destination, "set_flag", where),
-                                "this pair", true};
+                                "this pair"};
     sim::Core::Current().SetFlag(pipes.source, pipes.destination, sim::EventId(pipes, id, "set_flag", where), where);
 }
 inline void wait_flag(pipe_t source, pipe_t destination, sim::Wide id, sim::Location where = sim::Location::Here()) {
     const sim::EventPipes pipes{sim::PipeOf(source, "wait_flag", where), sim::PipeOf(destination, "wait_flag", where),
-                                "this pair", true};
+                                "this pair"};
     sim::Core::Current().WaitFlag(pipes.source, pipes.destination, sim::EventId(pipes, id, "wait_flag", where), where);
 }

@@ -6,27 +6,40 @@
 
 namespace sim {
 
-// Pipes on the two sides of a queue between two positions, and the events that fill and free its buffers.
-constexpr AscendC::HardEvent FilledEvent(AscendC::TPosition src, AscendC::TPosition dst) {
-    using P = AscendC::TPosition;
+// The pipe that fills a position, and the one that empties it (facts 3.2).
+constexpr AscendC::HardEvent Event(Pipe source, Pipe destination) {
     using E = AscendC::HardEvent;
-    if (src == P::GM) return dst == P::GM ? E::MTE2_MTE3 : E::MTE2_V;
-    if (dst == P::GM) return E::V_MTE3;
-    return src == P::VECIN && dst == P::VECOUT ? E::MTE2_MTE3 : E::V_V;
+    for (int e = 0; e < int(E::MAX); ++e)
+        if (PipesOf(E(e)).source == source && PipesOf(E(e)).destination == destination) return E(e);
+    return E::V_V;
+}
+struct QueuePipes { Pipe fills, empties; };
+constexpr QueuePipes PipesOfQueue(AscendC::TPosition src, AscendC::TPosition dst) {
+    using P = AscendC::TPosition;
+    const auto cubeSide = [](P p) { return p != P::GM && MemoryOf(p) != Memory::UB && MemoryOf(p) != Memory::GM; };
+    const P buffer = src == P::GM ? dst : src;
+    if (cubeSide(buffer)) switch (MemoryOf(buffer)) {
+        case Memory::L1: return {Pipe::MTE2, Pipe::MTE1};
+        case Memory::L0C: return {Pipe::M, Pipe::FIX};
+        case Memory::FB: return {Pipe::FIX, Pipe::FIX};
+        default: return {Pipe::MTE1, Pipe::M};
+    }
+    if (src == P::GM) return {Pipe::MTE2, dst == P::GM ? Pipe::MTE3 : Pipe::V};
+    if (dst == P::GM) return {Pipe::V, Pipe::MTE3};
+    return src == P::VECIN && dst == P::VECOUT ? QueuePipes{Pipe::MTE2, Pipe::MTE3} : QueuePipes{Pipe::V, Pipe::V};
+}
+constexpr AscendC::HardEvent FilledEvent(AscendC::TPosition src, AscendC::TPosition dst) {
+    const QueuePipes pipes = PipesOfQueue(src, dst);
+    return Event(pipes.fills, pipes.empties);
 }
 constexpr AscendC::HardEvent FreedEvent(AscendC::TPosition src, AscendC::TPosition dst) {
-    using E = AscendC::HardEvent;
-    switch (FilledEvent(src, dst)) {
-        case E::MTE2_V: return E::V_MTE2;
-        case E::V_MTE3: return E::MTE3_V;
-        case E::MTE2_MTE3: return E::MTE3_MTE2;
-        default: return E::V_V;
-    }
+    const QueuePipes pipes = PipesOfQueue(src, dst);
+    return Event(pipes.empties, pipes.fills);
 }
 // EnQue<src, dst>: V works on everything in UB, so VECIN -> VECOUT is V after V.
 constexpr AscendC::HardEvent UserEvent(AscendC::TPosition src, AscendC::TPosition dst) {
     using P = AscendC::TPosition;
-    return src != P::GM && dst != P::GM ? AscendC::HardEvent::V_V : FilledEvent(src, dst);
+    return src != P::GM && dst != P::GM && MemoryOf(src) == Memory::UB ? AscendC::HardEvent::V_V : FilledEvent(src, dst);
 }
 
 class Queue {
@@ -131,7 +144,7 @@ private:
     QueueBuffer& Find(const char* api, uint64_t address, Location where) {
         Pipeline(api, where);
         if (const QueueBuffer* buffer = Lookup(address)) return const_cast<QueueBuffer&>(*buffer);
-        Misuse(api, "the tensor at UB " + Hex(address) + " is not one of its buffers; use the queue it was "
+        Misuse(api, std::string("the tensor at ") + MemoryName(MemoryOf(position_)) + " " + Hex(address) + " is not one of its buffers; use the queue it was "
                "allocated from", where);
     }
     void SetFreed(QueueBuffer& buffer, const char* api, Location where) {
@@ -172,10 +185,6 @@ enum class TBufState : uint8_t { FREE, OCCUPIED, ENQUE, DEQUE };
 
 template <TPosition src, TPosition dst, int32_t depth, auto mask = 0>
 class TQueBind {
-    static constexpr bool OnVectorCore(TPosition position) {
-        return position == TPosition::GM || sim::MemoryOf(position) == sim::Memory::UB;
-    }
-    static_assert(OnVectorCore(src) && OnVectorCore(dst), "queues of the cube core (A1, B1, A2, B2, C1, C2, CO1, CO2) are not modelled");
     static constexpr HardEvent kFilled = sim::FilledEvent(src, dst);
 
 public:
@@ -230,7 +239,7 @@ private:
 
 template <TPosition position, int32_t depth, auto mask = 0>
 class TQue : public TQueBind<position == TPosition::VECIN ? TPosition::GM : position,
-                             position == TPosition::VECOUT ? TPosition::GM : position, depth, mask> {};
+                             position == TPosition::VECOUT || position == TPosition::CO1 ? TPosition::GM : position, depth, mask> {};
 
 // Scratch memory: no states, no flags, every Get gives the same bytes.
 template <TPosition position = TPosition::LCM>
@@ -337,7 +346,10 @@ private:
 // Static allocation without TPipe: addresses only, no flags.
 template <Hardware hardware = Hardware::UB>
 class LocalMemAllocator {
-    static_assert(hardware == Hardware::UB, "memories of the cube core are not modelled");
+    static constexpr TPosition kPosition = hardware == Hardware::L1 ? TPosition::A1 : hardware == Hardware::L0A ? TPosition::A2
+        : hardware == Hardware::L0B ? TPosition::B2 : hardware == Hardware::L0C ? TPosition::CO1 : hardware == Hardware::BIAS ? TPosition::C2
+        : hardware == Hardware::FIXBUF ? TPosition::C2PIPE2GM : TPosition::VECIN;
+    static_assert(hardware != Hardware::GM && hardware != Hardware::MAX, "LocalMemAllocator is of a local memory");
 
 public:
     template <TPosition position, typename T, uint32_t elements>
@@ -348,7 +360,7 @@ public:
     }
     template <typename T>
     LocalTensor<T> Alloc(sim::Wide elements, sim::Location where = sim::Location::Here()) {
-        return Take<T>(TPosition::VECIN, uint64_t(elements.value), where);
+        return Take<T>(kPosition, uint64_t(elements.value), where);
     }
     uint32_t GetCurAddr() const { return uint32_t(used_); }
 

@@ -139,8 +139,7 @@ inline constexpr int32_t QBUF_MAX_LEN = 64;             // buffers of one TPipe
 inline constexpr int32_t TBUF_POOL_MAX = 16;
 inline constexpr uint64_t RESERVED_WORKSPACE = 16 * 1024 * 1024;
 
-// The core kind a kernel is compiled for: only vector cores are modelled.
-inline constexpr int32_t MIX = 0, AIC = 1, AIV = 2;
+inline constexpr int32_t MIX = 0, AIC = 1, AIV = 2;   // kinds of core
 
 inline float ToFloat(bfloat16_t value) { return static_cast<float>(value); }
 inline bfloat16_t ToBfloat16(float value) { return bfloat16_t(value); }
@@ -174,11 +173,14 @@ constexpr T max(T a, U b) { return a < static_cast<T>(b) ? static_cast<T>(b) : a
 
 }  // namespace AscendC
 
-inline constexpr int32_t g_coreType = AscendC::AIV;
-#define ASCEND_IS_AIV constexpr(::g_coreType == ::AscendC::AIV)
-#define ASCEND_IS_AIC constexpr(::g_coreType == ::AscendC::AIC)
+// The device compiles a kernel once for each kind of core; here one compilation serves both, so the kind is a run-time value.
+#define g_coreType (::sim::CoreType())
+#define ASCEND_IS_AIV (::sim::CoreType() == ::AscendC::AIV)
+#define ASCEND_IS_AIC (::sim::CoreType() == ::AscendC::AIC)
 
 namespace sim {
+
+inline int32_t CoreType();   // block.h
 
 // DT_* code and the name used in messages.
 template <typename T> inline constexpr int kDtype = -1;
