@@ -103,6 +103,22 @@ CASES = [
     Case("regbase", "register_load_past_the_unified_buffer", "out-of-range", (), REGBASE),
     Case("regbase", "mte3_before_the_vector_function_is_done", "hazard", ("V", "MTE3"), REGBASE),
     Case("regbase", "mte3_before_a_returning_vector_function_is_done", "hazard", ("V", "MTE3"), REGBASE),
+    Case("cube", "mte1_before_mte2_is_done", "hazard", ("MTE2_MTE1",), x=512, y=256),
+    Case("cube", "m_before_mte1_is_done", "hazard", ("MTE1_M",), x=512, y=256),
+    Case("cube", "fixpipe_before_m_is_done", "hazard", ("M_FIX",), x=512, y=256),
+    Case("cube", "short_mmad_before_the_last_is_done", "hazard", ("PipeBarrier<PIPE_M>",), x=512, y=256),
+    Case("cube", "load_to_an_unaligned_fractal", "alignment", ("LoadData", "512"), x=512, y=256),
+    Case("cube", "load_past_the_l1_buffer", "out-of-range", ("LoadData", "L1"), x=512, y=256),
+    Case("cube", "mmad_of_a_matrix_that_was_not_loaded", "uninitialized-read", ("L0A",), x=512, y=256),
+    Case("cube", "mmad_accumulates_on_nothing", "uninitialized-read", ("L0C",), x=512, y=256),
+    Case("cube", "vector_instruction_on_a_cube_core", "pipe-legality", ("a cube core has no V pipe", "AIC 0")),
+    Case("cube", "vector_event_on_a_cube_core", "pipe-legality", ("MTE2_V",)),
+    Case("cube", "vector_core_reads_what_the_cube_core_writes", "core-conflict", ("AIC 0 and AIV 0", "CrossCoreSetFlag"), x=512, y=256,
+         written=True),
+    Case("cube", "one_vector_core_sets_no_flag", "deadlock",
+         ("AIC 0 waits in CrossCoreWaitFlag(8) for AIV 1", "AIV 1 waits in CrossCoreWaitFlag(9) for AIC 0")),
+    Case("cube", "cross_core_flag_left_set", "event-flag", ("cross-core flag 3 of AIV 0",)),
+    Case("cube", "cube_core_misses_sync_all", "deadlock", ("2 of 3 cores wait in SyncAll (AIV 0, AIV 1) for AIC 0",)),
 ]
 
 #: Kernels whose repaired form computes y = 2 * (x + 1), and whose broken form must not in adversarial mode.
