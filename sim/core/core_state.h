@@ -131,7 +131,7 @@ private:
     void Meet(Location where, bool soft, bool withCubes);
     void CheckMeeting(Location where, bool soft);
     Rendezvous::Arrival Arrive(Pipe pipe, Location where);
-    void Learn(Pipe pipe, const char* name, Location where, const Foreign& news);
+    InstructionId Learn(Pipe pipe, const char* name, Location where, const Foreign& news);
     [[noreturn]] void ReportDeadlock(const char* api, Location where);
     // --- core_kind.cpp
     bool OnCube() const { return launch_.layout.IsCube(index_); }

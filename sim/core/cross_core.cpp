@@ -52,14 +52,15 @@ Rendezvous::Arrival CoreState::Arrive(Pipe pipe, Location where) {
     return arrival;
 }
 
-void CoreState::Learn(Pipe pipe, const char* name, Location where, const Foreign& news) {
-    if (fast_) return;
+InstructionId CoreState::Learn(Pipe pipe, const char* name, Location where, const Foreign& news) {
+    if (fast_) return 0;
     const InstructionId event = order_.LearnOfOthers(pipe);
     learnt_.Learn(event, news);
-    if (!options_.checks) return;
+    if (!options_.checks) return event;
     const Instruction instruction{name, pipe, Cost::Sync, 0, where, {}};
     sites_.Record(SequenceOf(event), sites_.Intern(instruction));
     gm_.EndEpoch(false);
+    return event;
 }
 
 void CoreState::Meet(Location where, bool soft, bool withCubes) {
@@ -90,12 +91,12 @@ void Core::CrossCoreSetFlag(int mode, Pipe pipe, int flag, Location where) {
     s.Reach("CrossCoreSetFlag", where);
     Rendezvous::Arrival arrival = s.Arrive(pipe, where);
     arrival.time = s.timeline_.FlagTime(pipe);
-    if (s.launch_.rendezvous.SetCross(s.index_, mode, flag, std::move(arrival))) return;
+    if (s.launch_.rendezvous.SetCross(s.index_, mode, flag, std::move(arrival)) || !s.options_.checks) return;
     s.findings_.Add(Rule::EventFlag, where, {}, "overflow", [&] {
         return s.MakeFinding(Rule::EventFlag, pipe, "CrossCoreSetFlag", "",
-                             "flag " + std::to_string(flag) + " has been set " + std::to_string(Rendezvous::kMostSets + 1) +
-                                 " times more than waited for, its counter ends at " + std::to_string(Rendezvous::kMostSets),
-                             where);
+                             "flag " + std::to_string(flag) + " may be set " + std::to_string(Rendezvous::kMostSets + 1) +
+                                 " times more than it was waited for, its counter ends at " + std::to_string(Rendezvous::kMostSets) +
+                                 ": nothing makes this core wait for the other", where);
     });
 }
 
@@ -108,7 +109,7 @@ void Core::CrossCoreWaitFlag(Pipe pipe, int flag, Location where) {
     if (outcome == Rendezvous::Outcome::Abandoned) s.AbortSilently();
     if (outcome == Rendezvous::Outcome::Deadlock) s.ReportDeadlock("CrossCoreWaitFlag", where);
     s.timeline_.CrossFlag(pipe, arrival.time);
-    s.Learn(pipe, "CrossCoreWaitFlag", where, arrival.known);
+    s.launch_.rendezvous.WaitDone(s.index_, flag, s.Learn(pipe, "CrossCoreWaitFlag", where, arrival.known));
 }
 
 void CoreState::ReportDeadlock(const char* api, Location where) {

@@ -109,14 +109,16 @@ std::vector<uint32_t> Rendezvous::VectorsOf(uint32_t block) const {
 }
 
 bool Rendezvous::Give(uint32_t core, int flag, const Arrival& arrival) {
-    auto& sets = ready_[core][flag];
-    sets.push_back(arrival);
+    Inbox& inbox = ready_[core][flag];
+    inbox.sets.push_back(arrival);
     Wait& wait = waiting_[core];
     if (wait.active && wait.flag == flag) {
         wait.active = false;
         --waitingCount_;
     }
-    return sets.size() <= kMostSets;
+    if (++inbox.given <= kMostSets) return true;
+    const size_t room = inbox.given - kMostSets - 1;   // this wait has to be over
+    return room < inbox.waits.size() && arrival.known.Knows(core, inbox.waits[room]);
 }
 
 // Who has to set, and whom that releases (facts 2.4):
@@ -158,7 +160,6 @@ bool Rendezvous::SetCross(uint32_t core, int mode, int flag, Arrival arrival) {
             }
             const size_t mine = size_t(std::find(members.begin(), members.end(), core) - members.begin());
             gathering.sets[mine].push_back(std::move(arrival));
-            fits = gathering.sets[mine].size() <= kMostSets;
             const auto arrived = [](const auto& sets) { return !sets.empty(); };
             if (std::all_of(gathering.sets.begin(), gathering.sets.end(), arrived)) {
                 Arrival all = gathering.sets[mine].front();
@@ -178,7 +179,7 @@ bool Rendezvous::SetCross(uint32_t core, int mode, int flag, Arrival arrival) {
 Rendezvous::Outcome Rendezvous::WaitCross(uint32_t core, int flag, Location where, Arrival* arrival,
                                           const std::function<void()>& stepAside) {
     std::unique_lock<std::mutex> lock(mutex_);
-    auto& sets = ready_[core][flag];
+    auto& sets = ready_[core][flag].sets;
     if (sets.empty()) {
         waiting_[core] = {true, flag, where};
         const Outcome outcome = Block(lock, core, [&] { return !sets.empty(); }, stepAside);
@@ -189,11 +190,16 @@ Rendezvous::Outcome Rendezvous::WaitCross(uint32_t core, int flag, Location wher
     return Outcome::Released;
 }
 
+void Rendezvous::WaitDone(uint32_t core, int flag, InstructionId event) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ready_[core][flag].waits.push_back(event);
+}
+
 std::vector<std::pair<int, Location>> Rendezvous::FlagsLeftSet(uint32_t core) const {
     std::lock_guard<std::mutex> lock(mutex_);
     std::vector<std::pair<int, Location>> left;
-    for (const auto& [flag, sets] : ready_[core])
-        if (!sets.empty()) left.push_back({flag, sets.front().where});
+    for (const auto& [flag, inbox] : ready_[core])
+        if (!inbox.sets.empty()) left.push_back({flag, inbox.sets.front().where});
     return left;
 }
 

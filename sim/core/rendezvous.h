@@ -50,9 +50,11 @@ public:
     // per meeting, before anyone leaves. `stepAside` runs whenever the core's permit has been given away.
     Outcome Meet(uint32_t core, Scope scope, Arrival* arrival, const std::function<void()>& everyoneHere,
                  const std::function<void()>& stepAside);
-    // CrossCoreSetFlag: modes as on the device. False when a counter exceeds kMostSets.
+    // CrossCoreSetFlag: modes as on the device. False when nothing keeps a counter from exceeding kMostSets: the core that sets does
+    // not know of the wait that makes room.
     bool SetCross(uint32_t core, int mode, int flag, Arrival arrival);
     Outcome WaitCross(uint32_t core, int flag, Location where, Arrival* arrival, const std::function<void()>& stepAside);
+    void WaitDone(uint32_t core, int flag, InstructionId event);   // the event by which the core knows what it waited for
     // Sets that nobody waited for, of the flags of one core.
     std::vector<std::pair<int, Location>> FlagsLeftSet(uint32_t core) const;
     void Leave(uint32_t core, bool failed);   // the core's kernel has ended
@@ -65,6 +67,7 @@ private:
     static int FlagOf(Scope scope) { return -1 - int(scope); }   // what a core that is at a meeting waits for
     struct Wait { bool active = false; int flag = -1; Location where; };
     struct Meeting { uint32_t here = 0; uint64_t number = 0; Arrival gathered, released; };
+    struct Inbox { std::deque<Arrival> sets; uint64_t given = 0; std::vector<InstructionId> waits; };   // of a flag of a core
     struct Gathering { std::vector<uint32_t> members; std::vector<std::deque<Arrival>> sets; };   // sets of one flag by its members
 
     void CheckStuck();             // with mutex_ held
@@ -79,7 +82,7 @@ private:
     std::condition_variable changed_;
     std::vector<Wait> waiting_;
     std::vector<bool> left_;
-    std::vector<std::map<int, std::deque<Arrival>>> ready_;        // by core and flag: sets that a wait can take
+    std::vector<std::map<int, Inbox>> ready_;   // by core and flag: sets that a wait can take
     std::map<std::tuple<int, uint32_t, int>, Gathering> gatherings_;   // by mode, group and flag
     uint32_t permits_;
     uint32_t waitingCount_ = 0, leftCount_ = 0;

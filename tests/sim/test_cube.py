@@ -79,3 +79,24 @@ def test_product_matches_numpy(case, seed, soc):
     want = product(case, a, b, bias)
     bound = TOLERANCE[c.dtype.type] * max(1, np.abs(want).max())
     assert np.abs(c.astype(np.float64) - want.astype(np.float64)).max() <= bound
+
+
+@pytest.mark.parametrize("soc", SOCS)
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("seed", [0, 5], ids=["eager", "adversarial"])
+def test_mixed_kernel_hands_over_through_gm(threads, seed, soc):
+    x = np.concatenate([np.arange(256, dtype=np.float32), np.eye(16, dtype=np.float32).ravel()])
+    y = np.zeros(256, np.float32)
+    report = custom_ops.sim.launch(
+        Path(__file__).parent / "rules" / "cube.cpp", "vector_core_reads_what_the_cube_core_writes", 1, [x, y, np.bool_(True)],
+        soc=soc, host_threads=threads, adversarial_seed=seed,
+    )  # fmt: skip
+    assert report.findings == []
+    np.testing.assert_array_equal(y, x[:256])
+
+
+def test_a_mixed_kernel_reports_its_cores_by_kind():
+    x = np.concatenate([np.zeros(256, np.float32), np.eye(16, dtype=np.float32).ravel()])
+    with pytest.raises(custom_ops.KernelError, match="AIC 0 and AIV 0 both touch y"):
+        custom_ops.sim.launch(Path(__file__).parent / "rules" / "cube.cpp", "vector_core_reads_what_the_cube_core_writes", 1,
+                              [x, np.zeros(256, np.float32), np.bool_(False)], soc="ascend910b")  # fmt: skip

@@ -119,6 +119,8 @@ CASES = [
          ("AIC 0 waits in CrossCoreWaitFlag(8) for AIV 1", "AIV 1 waits in CrossCoreWaitFlag(9) for AIC 0")),
     Case("cube", "cross_core_flag_left_set", "event-flag", ("cross-core flag 3 of AIV 0",)),
     Case("cube", "cube_core_misses_sync_all", "deadlock", ("2 of 3 cores wait in SyncAll (AIV 0, AIV 1) for AIC 0",)),
+    Case("cube", "cube_core_runs_ahead_of_its_counter", "event-flag", ("flag 3 may be set 16 times more",)),
+    Case("cube", "sync_all_without_the_scheduler", "deadlock", ("KERNEL_TYPE_AIV_ONLY",), blocks=2),
 ]
 
 #: Kernels whose repaired form computes y = 2 * (x + 1), and whose broken form must not in adversarial mode.

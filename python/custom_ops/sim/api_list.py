@@ -35,7 +35,7 @@ _INTERNAL = {
     "Address", "AsOperand", "Bind", "Bit", "BufferBytes", "Bytes", "End", "GetState", "Host", "IfRegisters", "IfScalar",
     "IsRegister", "Low", "Rebind", "SetBit", "Settle", "Slots", "TBufState", "Where",
 }  # fmt: skip
-_CUBE = re.compile(r"mmad|matmul|fixpipe|loaddata|loadimage|hf32|mmlayout|initconstvalue|gemm|conv[23]d", re.IGNORECASE)
+_CUBE = re.compile(r"matmul|loadimage|initconstvalue|gemm|conv[23]d", re.IGNORECASE)
 _NEAREST, _SIMILAR = 5, 0.6  # how many similar names a message shows, and from which difflib ratio on
 
 
@@ -113,7 +113,7 @@ def _is_member(api: Api) -> bool:
 
 def _sentence(what: str, near: list[str]) -> str:
     if _CUBE.search(what):
-        return f"{what} is not modelled by the simulator: the cube is not modelled, vector cores only"
+        return f"{what} is not modelled by the simulator: of the cube, LoadData, Mmad and Fixpipe are"
     return f"{what} is not modelled by the simulator" + (f"; nearest: {', '.join(near)}" if near else "")
 
 

@@ -213,3 +213,24 @@ extern "C" __global__ __aicore__ void cube_core_misses_sync_all(GM_ADDR x, GM_AD
     }
     SyncAll<false>();
 }
+
+// The vector core keeps up by luck only, unless it answers.
+extern "C" __global__ __aicore__ void cube_core_runs_ahead_of_its_counter(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
+    constexpr uint16_t kReady = 3, kFree = 4;
+    for (int i = 0; i < 40; ++i) {
+        if ASCEND_IS_AIC {
+            CrossCoreSetFlag<2, PIPE_FIX>(kReady);
+            if (repaired) CrossCoreWaitFlag(kFree);
+        } else {
+            CrossCoreWaitFlag(kReady);
+            if (repaired) CrossCoreSetFlag<2, PIPE_MTE2>(kFree);
+        }
+    }
+}
+
+extern "C" __global__ __aicore__ void sync_all_without_the_scheduler(GM_ADDR x, GM_ADDR y, bool repaired) {
+    if (repaired) KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
+    else KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    SyncAll();
+}
