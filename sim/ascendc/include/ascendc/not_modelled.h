@@ -37,6 +37,7 @@ template <auto... values> inline constexpr bool kNeverValue = false;
 namespace AscendC {
 
 // cube
+SIM_NOT_MODELLED(SetFixPipeConfig)
 SIM_NOT_MODELLED(SetFixpipeNz2ndFlag)
 SIM_NOT_MODELLED(InitConstValue)
 SIM_NOT_MODELLED(Fill)
