@@ -93,6 +93,6 @@ void Core::Report(Rule rule, const char* instruction, const char* operand, const
     });
 }
 
-void Core::SetTaskType(int type, Location where) { state_.Declare(KernelType(type), where); }
+void Core::SetTaskType(int type, bool ofKey, Location where) { state_.Declare(KernelType(type), ofKey, where); }
 
 }  // namespace sim

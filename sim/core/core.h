@@ -95,8 +95,8 @@ public:
     void Report(Rule rule, const char* instruction, const char* operand, const std::string& message, Location where);
 
     // --- per-launch kernel state kept here so that it dies with the core ------------------------------------------
-    // Code of KernelMetaType. A launch that has begun with other cores starts again.
-    void SetTaskType(int type, Location where);
+    // Code of KernelMetaType, of all tiling keys or of the launch's. A launch that has begun with other cores starts again.
+    void SetTaskType(int type, bool ofKey, Location where);
     struct VectorMask { uint64_t low = ~0ull, high = ~0ull; bool counter = false; uint64_t count = 0; };
     VectorMask mask;                    // SetVectorMask / SetMaskCount / SetMaskNorm
     void* tpipe = nullptr;              // the live AscendC::TPipe

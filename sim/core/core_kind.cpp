@@ -26,7 +26,8 @@ bool CoreState::HasMemory(Memory memory) const {
 
 // As the compiler does: a kernel of no declared type that uses the cube runs on cube cores.
 void CoreState::Deduce(Location where) {
-    if (taskType_ == KernelType::Undeclared && launch_.type == KernelType::Undeclared && !OnCube()) Declare(KernelType::AicOnly, where);
+    if (task_.type == KernelType::Undeclared && launch_.declared.type == KernelType::Undeclared && !OnCube())
+        Declare(KernelType::AicOnly, false, where);
 }
 
 void CoreState::CheckCoreKind(const Instruction& instruction) {
@@ -43,18 +44,18 @@ void CoreState::CheckCoreKind(const Instruction& instruction) {
 }
 
 // The type is known once the kernel runs. A kernel that needs other cores than the launch has begun with is run again from the
-// start, so it must not have changed anything yet.
-void CoreState::Declare(KernelType type, Location where) {
-    if (aborted_) return;
-    taskType_ = type;
-    const Layout wanted = LayoutOf(type, launch_.layout.blocks), &given = launch_.layout;
-    if (wanted.cube == given.cube && wanted.vector == given.vector) return;
-    if (launch_.type != KernelType::Undeclared)
-        Abort(MakeFinding(Rule::Argument, Pipe::S, "KERNEL_TASK_TYPE", "", "the kernel declares two types that run on different cores", where));
+// start, so it must not have changed anything yet. The type of a tiling key counts more than that of all keys, wherever it stands.
+void CoreState::Declare(KernelType type, bool ofKey, Location where) {
+    const Declared given = launch_.declared;
+    if (aborted_ || ((given.ofKey || task_.ofKey) && !ofKey)) return;
+    task_ = {type, ofKey};
+    const Layout wanted = LayoutOf(type, launch_.layout.blocks), &now = launch_.layout;
+    if (wanted.cube == now.cube && wanted.vector == now.vector) return;
+    const auto refuse = [&](const char* why) { Abort(MakeFinding(Rule::Argument, Pipe::S, "KERNEL_TASK_TYPE", "", why, where)); };
+    if (given.type != KernelType::Undeclared && given.ofKey == ofKey) refuse("the kernel declares two types that run on different cores");
     if (timeline_.GmBytes() != 0)
-        Abort(MakeFinding(Rule::Argument, Pipe::S, "KERNEL_TASK_TYPE", "",
-                          "the kernel has already copied to or from GM when its type becomes known; declare it with KERNEL_TASK_TYPE_DEFAULT first", where));
-    launch_.restartAs = type;
+        refuse("the kernel has already copied to or from GM when its type becomes known; declare it with KERNEL_TASK_TYPE_DEFAULT first");
+    launch_.restartAs = Declared{type, ofKey};
     AbortSilently();
 }
 

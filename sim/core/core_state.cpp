@@ -14,8 +14,8 @@ uint32_t HostThreads(const LaunchOptions& options) {
     return options.hostThreads > 0 ? uint32_t(options.hostThreads) : std::max(1u, std::thread::hardware_concurrency());
 }
 
-LaunchState::LaunchState(const LaunchRequest& launchRequest, KernelType kernelType)
-    : request(launchRequest), soc(*launchRequest.soc), type(kernelType), layout(LayoutOf(type, launchRequest.blockDim)),
+LaunchState::LaunchState(const LaunchRequest& launchRequest, Declared byKernel)
+    : request(launchRequest), soc(*launchRequest.soc), declared(byKernel), layout(LayoutOf(declared.type, launchRequest.blockDim)),
       tensors(launchRequest.buffers), activeBlocks(std::min(launchRequest.blockDim, BlocksAtOnce(soc, layout))),
       deadline(std::chrono::steady_clock::now() +
                std::chrono::duration_cast<std::chrono::steady_clock::duration>(

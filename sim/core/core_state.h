@@ -43,7 +43,7 @@ uint32_t HostThreads(const LaunchOptions& options);   // that run cores at once
 struct LaunchState {                 // shared by the cores of a launch
     const LaunchRequest& request;
     const SocSpec& soc;
-    const KernelType type;           // that the kernel declares, Undeclared until it is known
+    const Declared declared;         // what the kernel is known to declare
     const Layout layout;
     const GmTensors tensors;
     const uint32_t activeBlocks;     // that share the chip's bandwidth
@@ -54,9 +54,9 @@ struct LaunchState {                 // shared by the cores of a launch
     std::shared_mutex writtenMutex;
     IntervalMap<bool> written;       // GM bytes that cores have written and told others about
     std::vector<CoreResult> results;
-    std::atomic<KernelType> restartAs{KernelType::Undeclared};   // the kernel turned out to need other cores
+    std::atomic<Declared> restartAs{Declared()};   // the kernel turned out to need other cores
 
-    LaunchState(const LaunchRequest& request, KernelType type);
+    LaunchState(const LaunchRequest& request, Declared declared);
 };
 
 class CoreState {
@@ -138,7 +138,7 @@ private:
     bool HasPipe(Pipe pipe) const;
     bool HasMemory(Memory memory) const;
     const char* Kind() const { return OnCube() ? "a cube core" : "a vector core"; }
-    void Declare(KernelType type, Location where);
+    void Declare(KernelType type, bool ofKey, Location where);
     void Deduce(Location where);
     void CheckCoreKind(const Instruction& instruction);
     // --- buffers.cpp
@@ -166,7 +166,7 @@ private:
     const bool fast_;                // neither checks nor trace nor adversarial order: only time is kept
     const bool adversarial_;
     bool aborted_ = false;
-    KernelType taskType_ = KernelType::Undeclared;
+    Declared task_;                  // by this core's run of the kernel
     uint64_t reached_ = 0;           // API calls so far
     const char* lastName_ = "";      // API called last
     Location lastWhere_;

@@ -31,7 +31,7 @@ void CoreState::CheckMeeting(Location where, bool soft) {
              "SyncAll without batch mode: the scheduler may start some of the " + std::to_string(blocks) +
                  " blocks while other kernels hold the cores of the rest, which then never reach it",
              "context->SetScheduleMode(1) in the tiling function");
-    if (!soft && taskType_ == KernelType::AivOnly)
+    if (!soft && task_.type == KernelType::AivOnly)
         warn("taskType", "SyncAll in a kernel of type KERNEL_TYPE_AIV_ONLY, which runs without the inter-core scheduler",
              "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0)");
 }

@@ -233,10 +233,10 @@ LaunchReport Launch(const LaunchRequest& request) {
     report.soc = request.soc->name;
     report.blockDim = request.blockDim;
     report.launch = ++launches;
-    auto state = std::make_unique<LaunchState>(request, KernelType::Undeclared);
+    auto state = std::make_unique<LaunchState>(request, Declared());
     RunAllCores(*state);
-    if (const KernelType type = state->restartAs; type != KernelType::Undeclared) {
-        state = std::make_unique<LaunchState>(request, type);
+    for (Declared next; (next = state->restartAs).type != KernelType::Undeclared;) {   // at most by the default, then by the key
+        state = std::make_unique<LaunchState>(request, next);
         RunAllCores(*state);
     }
     LaunchState& launch = *state;

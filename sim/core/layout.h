@@ -31,6 +31,11 @@ struct Layout {
 // Kernel types by the codes of the device's KernelMetaType.
 enum class KernelType : int { Undeclared = -1, AivOnly, AicOnly, MixAiv10, MixAic10, MixAic11, MixAic12 };
 
+struct Declared {
+    KernelType type = KernelType::Undeclared;
+    bool ofKey = false;   // by KERNEL_TASK_TYPE of the launch's tiling key, not by KERNEL_TASK_TYPE_DEFAULT
+};
+
 inline Layout LayoutOf(KernelType type, uint32_t blocks) {
     switch (type) {
         case KernelType::AicOnly:

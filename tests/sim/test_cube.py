@@ -100,3 +100,30 @@ def test_a_mixed_kernel_reports_its_cores_by_kind():
     with pytest.raises(custom_ops.KernelError, match="AIC 0 and AIV 0 both touch y"):
         custom_ops.sim.launch(Path(__file__).parent / "rules" / "cube.cpp", "vector_core_reads_what_the_cube_core_writes", 1,
                               [x, np.zeros(256, np.float32), np.bool_(False)], soc="ascend910b")  # fmt: skip
+
+
+PIPELINE = KERNEL.with_name("cube_pipeline.cpp")
+PLANS = [  # soc, tiling key, cores, tokens, depth
+    *((soc, 1, 4, 3, 256) for soc in SOCS),       # vector cores alone: K split
+    *((soc, 2, 1, 32, 64) for soc in SOCS),       # one block: nothing to overlap
+    *((soc, 2, 2, 320, 256) for soc in SOCS),     # ten blocks on two cube cores
+    ("ascend910_93", 2, 3, 512, 128),             # a block more on one of them
+    ("ascend950", 3, 2, 320, 256),                # mode 4, waits of one pipe
+]
+
+
+@pytest.mark.parametrize("seed", [0, 5], ids=["eager", "adversarial"])
+@pytest.mark.parametrize("soc, key, cores, tokens, depth", PLANS, ids=lambda v: str(v))
+def test_pipeline_of_cube_and_vector_cores(soc, key, cores, tokens, depth, seed):
+    """Tiling keys of one kernel on different cores, workspace and flags between them, products exact to float32."""
+    rng = np.random.default_rng(depth)
+    x, f = rng.standard_normal((tokens, depth)).astype(ml_dtypes.bfloat16), rng.standard_normal((16, depth)).astype(np.float32)
+    y = np.zeros((tokens, 16), np.float32)
+    report = custom_ops.sim.launch(PIPELINE, "projection", cores, [x, f, y, np.uint32(tokens), np.uint32(depth)], soc=soc,
+                                   tiling_key=key, inputs=["x", "f"], outputs=["y"], workspace=1 << 20, adversarial_seed=seed)  # fmt: skip
+    assert report.findings == []
+    wide = x.astype(np.float64)
+    magnitude = np.abs(wide) @ np.abs(f.astype(np.float64)).T
+    assert (np.abs(y - wide @ f.astype(np.float64).T) <= 2**-20 * magnitude).all()   # float32 sums; HF32 would be off by 2^-11
+    names = [core["name"].split()[0] for core in report.per_core]
+    assert names == (["core"] * cores if key == 1 else ["AIC", "AIV", "AIV"] * cores)

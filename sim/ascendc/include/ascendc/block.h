@@ -46,12 +46,12 @@ bool TilingKeyIn(Location where, Keys... keys) {
     return (... | TilingKeyIs(static_cast<uint64_t>(keys), where));
 }
 inline int32_t CoreType() { return Core::Current().Kind() == CoreKind::Cube ? AscendC::AIC : AscendC::AIV; }
-inline void SetKernelType(KernelMetaType type, Location where) {
+inline void SetKernelType(KernelMetaType type, bool ofKey, Location where) {
     if (type == KERNEL_TYPE_VECTORCORE) type = KERNEL_TYPE_AIV_ONLY;
     if (type > KERNEL_TYPE_MIX_AIC_1_2)
         Core::Current().Fail(Rule::PipeLegality, "KERNEL_TASK_TYPE", "", "this kernel type belongs to chips whose cube and vector "
                              "units share a core", where);
-    Core::Current().SetTaskType(type, where);
+    Core::Current().SetTaskType(type, ofKey, where);
 }
 [[noreturn]] __attribute__((noinline, cold)) inline void AssertFailed(const char* condition, Location where) {
     Core::Current().Fail(Rule::Argument, "ASSERT", "", std::string("assertion failed: ") + condition, where);
@@ -63,9 +63,9 @@ inline void SetKernelType(KernelMetaType type, Location where) {
 #define TILING_KEY_VAR (::sim::Core::Current().TilingKey())
 #define TILING_KEY_IS(key) (::sim::TilingKeyIs(key))
 #define TILING_KEY_LIST(...) (::sim::TilingKeyIn(::sim::Location::Here(), __VA_ARGS__))
-#define KERNEL_TASK_TYPE_DEFAULT(type) ::sim::SetKernelType(type, ::sim::Location::Here())
+#define KERNEL_TASK_TYPE_DEFAULT(type) ::sim::SetKernelType(type, false, ::sim::Location::Here())
 #define KERNEL_TASK_TYPE(key, type) \
-    do { if (TILING_KEY_VAR == (key)) ::sim::SetKernelType(type, ::sim::Location::Here()); } while (0)
+    do { if (TILING_KEY_VAR == (key)) ::sim::SetKernelType(type, true, ::sim::Location::Here()); } while (0)
 
 #define ASSERT(condition, ...) \
     do { if (!(condition)) ::sim::AssertFailed(#condition, ::sim::Location::Here()); } while (0)
