@@ -35,7 +35,13 @@ inline ChipSpec ChipOf(gert::TilingContext* context) {
     const platform_ascendc::PlatformAscendC platform(context->GetPlatformInfo());
     ChipSpec chip{};
     chip.vectorCores = platform.GetCoreNumAiv();
+    chip.cubeCores = platform.GetCoreNumAic();
     platform.GetCoreMemSize(platform_ascendc::CoreMemType::UB, chip.ubBytes);
+    platform.GetCoreMemSize(platform_ascendc::CoreMemType::L1, chip.l1Bytes);
+    platform.GetCoreMemSize(platform_ascendc::CoreMemType::L0_A, chip.l0aBytes);
+    platform.GetCoreMemSize(platform_ascendc::CoreMemType::L0_B, chip.l0bBytes);
+    platform.GetCoreMemSize(platform_ascendc::CoreMemType::L0_C, chip.l0cBytes);
+    platform.GetCoreMemSize(platform_ascendc::CoreMemType::L2, chip.l2Bytes);
     // ASCEND910B names 910B and 910_93 in every toolkit; the name of the 950 changed between toolkits, so it is "not that".
     chip.regbase = platform.GetSocVersion() != platform_ascendc::SocVersion::ASCEND910B;
     chip.name = chip.regbase ? "ascend950" : "ascend910b";

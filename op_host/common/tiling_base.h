@@ -10,6 +10,9 @@ struct ChipSpec {
     uint32_t vectorCores;  // AIV
     uint64_t ubBytes;      // usable by TPipe
     bool regbase;          // true: MicroAPI registers (950); false: vector instructions on UB addresses (910B, 910_93)
+    uint32_t cubeCores = 0;  // AIC, each with two of the vector cores
+    uint64_t l1Bytes = 0, l0aBytes = 0, l0bBytes = 0, l0cBytes = 0;  // of a cube core
+    uint64_t l2Bytes = 0;    // of the chip
 };
 
 constexpr uint32_t kBlockBytes = 32;    // UB block: unit of DMA destinations and vector operands

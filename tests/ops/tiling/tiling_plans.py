@@ -16,10 +16,15 @@ class Chip:
     cores: int
     ub_bytes: int
     regbase: bool
+    cube_cores: int = 0
+    l0c_bytes: int = 131072
+    l2_bytes: int = 201326592
 
 
 #: the names of the published tables: 910B1/B2 and most 910_93; 910B3/B4; 950
-CHIPS = {"A48": Chip(48, 196608, False), "A40": Chip(40, 196608, False), "D64": Chip(64, 253952, True)}
+CHIPS = {"A48": Chip(48, 196608, False, 24), "A40": Chip(40, 196608, False, 20),
+         "D64": Chip(64, 253952, True, 32, l0c_bytes=262144, l2_bytes=134217728)}
+L1_BYTES, L0_BYTES = 524288, 65536  # of every cube core
 
 _U32, _U64, _F32 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_float
 
@@ -42,8 +47,29 @@ class SinkhornPlan(ctypes.Structure):
     _fields_ = [(name, _U32) for name in ("tokens", "hcMult", "hidden", "sinkhornIters")] + [("hcEps", _F32)] + [
         (name, _U32) for name in (
             "usedCores", "coresPerToken", "columnsPerCore", "formerCores", "rowsPerFormer", "rowsPerTail", "batchRows",
-            "chunkTokens", "rowFactor", "dFactor", "dLoop", "mixBytes", "rsqrtOffset", "postBytes", "combBytes", "preBytes",
-            "constantBytes", "planeBytes", "workBytes", "xBytes", "yBytes", "ubBytes")]
+            "chunkTokens", "mixPitch", "mixParts", "rowFactor", "dFactor", "dLoop", "mixBytes", "rsqrtOffset", "postBytes",
+            "combBytes", "preBytes", "constantBytes", "planeBytes", "workBytes", "xBytes", "yBytes", "ubBytes")]
+
+
+class Shares(ctypes.Structure):
+    _fields_ = [(name, _U32) for name in ("count", "longer", "units")]
+
+    def sizes(self) -> list[int]:
+        """Units of each share, in order."""
+        return [self.units] * (self.count - self.longer) + [self.units + 1] * self.longer
+
+
+class PreData(ctypes.Structure):
+    _fields_ = [("rowElements", _U32), ("inverseCount", _F32), ("normEps", _F32)] + [
+        (name, _U32) for name in ("mix", "partialPitch", "squareColumn", "parts")] + [("slices", Shares)] + [
+        (name, _U32) for name in ("tileColumns", "tileBuffers", "groupTokens", "fnBytes", "xBytes", "wideBytes", "sumBytes",
+                                  "outBytes")] + [("blocks", Shares), ("kParts", Shares)] + [
+        (name, _U32) for name in ("cubeCores", "termPitch", "blockRows", "kL1", "kL0", "tileRows")] + [
+        ("rows", SinkhornPlan), ("ubBytes", _U32)]
+
+
+class PrePlan(ctypes.Structure):
+    _fields_ = [("key", _U64), ("blockDim", _U32), ("workspaceBytes", _U64), ("data", PreData)]
 
 
 class Refused(ValueError):
@@ -58,10 +84,11 @@ def _library() -> ctypes.CDLL:
         subprocess.run([os.environ.get("CXX", "c++"), "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
                         f"-I{ROOT}", *map(str, sources), "-o", str(path)], check=True)
         library = ctypes.CDLL(str(path))
-    library.PostPlanBytes.restype = library.InvRmsPlanBytes.restype = library.SinkhornPlanBytes.restype = _U64
+    library.PostPlanBytes.restype = library.InvRmsPlanBytes.restype = library.SinkhornPlanBytes.restype = library.PrePlanBytes.restype = _U64
     assert library.PostPlanBytes() == ctypes.sizeof(PostPlan)
     assert library.InvRmsPlanBytes() == ctypes.sizeof(InvRmsPlan)
     assert library.SinkhornPlanBytes() == ctypes.sizeof(SinkhornPlan)
+    assert library.PrePlanBytes() == ctypes.sizeof(PrePlan)
     return library
 
 
@@ -87,6 +114,19 @@ def sinkhorn(chip: Chip, tokens: int, hc_mult: int, hidden: int, element_bytes: 
     return _plan(_library().PlanSinkhorn, SinkhornPlan(), _U64(tokens), ctypes.c_int64(hc_mult), _U64(hidden),
                  ctypes.c_int64(iters), _U32(element_bytes), _F32(eps), _U32(chip.cores), _U64(chip.ub_bytes),
                  ctypes.c_int(chip.regbase))
+
+
+#: tiling keys of hc_pre, and columns of its OpDef
+DECODE, GRID, STREAM = 0, 1, 2
+BFLOAT16, FLOAT16, FLOAT32 = 0, 1, 2
+
+
+def pre(chip: Chip, tokens: int, hc_mult: int, hidden: int, dtype: int = BFLOAT16, iters: int = 20, norm_eps: float = 1e-6,
+        hc_eps: float = 1e-6) -> PrePlan:
+    cube = [_U64(size) for size in (L1_BYTES, L0_BYTES, L0_BYTES, chip.l0c_bytes, chip.l2_bytes)]
+    return _plan(_library().PlanPre, PrePlan(), _U64(tokens), ctypes.c_int64(hc_mult), _U64(hidden), ctypes.c_int64(iters),
+                 _U32(dtype), _F32(norm_eps), _F32(hc_eps), _U32(chip.cores), _U64(chip.ub_bytes), ctypes.c_int(chip.regbase),
+                 _U32(chip.cube_cores), *cube)
 
 
 def rows_of_core(plan, group: int) -> int:

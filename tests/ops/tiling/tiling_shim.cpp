@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "op_host/hc_post/hc_post_tiling.h"
+#include "op_host/hc_pre/hc_pre_tiling.h"
 #include "op_host/hc_pre_inv_rms/hc_pre_inv_rms_tiling.h"
 #include "op_host/hc_pre_sinkhorn/hc_pre_sinkhorn_tiling.h"
 
@@ -23,11 +24,20 @@ extern "C" {
 
 uint64_t PostPlanBytes() { return sizeof(HcPostTilingData); }
 uint64_t InvRmsPlanBytes() { return sizeof(HcPreInvRmsTilingData); }
+uint64_t PrePlanBytes() { return sizeof(custom_ops::HcPrePlan); }
 uint64_t SinkhornPlanBytes() { return sizeof(HcPreSinkhornTilingData); }
 
 int PlanPost(uint64_t tokens, int64_t hcMult, uint64_t hidden, uint32_t elementBytes, uint32_t weightBytes, uint32_t cores,
              uint64_t ubBytes, int regbase, HcPostTilingData* plan, char* message, uint64_t capacity) {
     return Answer(custom_ops::TileHcPost({tokens, hcMult, hidden, elementBytes, weightBytes}, {"chip", cores, ubBytes, regbase != 0}),
+                  plan, message, capacity);
+}
+
+int PlanPre(uint64_t tokens, int64_t hcMult, uint64_t hidden, int64_t iters, uint32_t type, float normEps, float hcEps, uint32_t cores,
+            uint64_t ubBytes, int regbase, uint32_t cubeCores, uint64_t l1, uint64_t l0a, uint64_t l0b, uint64_t l0c, uint64_t l2,
+            custom_ops::HcPrePlan* plan, char* message, uint64_t capacity) {
+    return Answer(custom_ops::TileHcPre({tokens, hcMult, hidden, iters, static_cast<custom_ops::HcPreType>(type), normEps, hcEps},
+                                        {"chip", cores, ubBytes, regbase != 0, cubeCores, l1, l0a, l0b, l0c, l2}),
                   plan, message, capacity);
 }
 

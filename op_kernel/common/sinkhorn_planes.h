@@ -5,7 +5,7 @@
 // and one instruction works on all tokens, however small a token's matrix is.
 #pragma once
 
-#include "../common/rows_membase.h"
+#include "rows_membase.h"
 
 namespace hc {
 

@@ -1,19 +1,14 @@
-// hc_pre_sinkhorn for the 910B family: weights of a batch of tokens as planes (hc_pre_sinkhorn_planes.h), then x tile by tile.
-//
-//   v[m]      = mixes[m] * rsqrt * scale[group of m] + base[m]        groups: n of pre, n of post, n * n of comb
-//   pre       = sigmoid(v) + eps,  post = 2 * sigmoid(v)
-//   comb      = softmax over j, + eps; columns; then iters - 1 times rows, columns (each divided by its sum + eps)
-//   y         = sum over i of pre[i] * x[i], in float32, rounded once to nearest even
+// SinkhornRows for the 910B family: weights of a batch of tokens as planes (sinkhorn_planes.h), then x tile by tile.
 #pragma once
 
-#include "hc_pre_sinkhorn_planes.h"
-#include "hc_pre_sinkhorn_rows.h"
+#include "sinkhorn_planes.h"
+#include "sinkhorn_rows.h"
 
 namespace hc {
 
-template <typename T>
-class HcPreSinkhornMembase : public HcPreSinkhornRows<HcPreSinkhornMembase<T>, T> {
-    using Rows = HcPreSinkhornRows<HcPreSinkhornMembase<T>, T>;
+template <typename T, typename Source>
+class SinkhornRowsMembase : public SinkhornRows<SinkhornRowsMembase<T, Source>, T, Source> {
+    using Rows = SinkhornRows<SinkhornRowsMembase<T, Source>, T, Source>;
     friend Rows;
     using Rows::base_;
     using Rows::comb_;
@@ -21,16 +16,16 @@ class HcPreSinkhornMembase : public HcPreSinkhornRows<HcPreSinkhornMembase<T>, T
     using Rows::constantBuf_;
     using Rows::mix_;
     using Rows::mixQue_;
-    using Rows::mixes_;
     using Rows::n_;
     using Rows::planeBuf_;
+    using Rows::plan_;
     using Rows::post_;
     using Rows::postQue_;
     using Rows::preBuf_;
-    using Rows::rsqrt_;
+    using Rows::Row;
     using Rows::scale_;
     using Rows::share_;
-    using Rows::tiling_;
+    using Rows::source_;
     using Rows::writesWeights_;
     using Rows::xQue_;
     using Rows::yQue_;
@@ -38,8 +33,8 @@ class HcPreSinkhornMembase : public HcPreSinkhornRows<HcPreSinkhornMembase<T>, T
     static constexpr bool kNarrow = sizeof(T) == 2;  // x needs a float32 copy
 
     __aicore__ inline void InitWork(AscendC::TPipe* pipe) {
-        mixPitch_ = AlignUp(mix_, kBlockFloats);
-        pipe->InitBuffer(workBuf_, tiling_.workBytes);
+        basePitch_ = AlignUp(mix_, kBlockFloats);
+        pipe->InitBuffer(workBuf_, plan_.workBytes);
         InitViews();
         LoadConstants(pipe);
     }
@@ -47,13 +42,13 @@ class HcPreSinkhornMembase : public HcPreSinkhornRows<HcPreSinkhornMembase<T>, T
     __aicore__ inline void InitViews() {
         const AscendC::LocalTensor<float> constants = constantBuf_.template Get<float>();
         baseValues_ = constants;
-        scaleValues_ = baseValues_[mixPitch_];
+        scaleValues_ = baseValues_[basePitch_];
         baseBlocks_ = scaleValues_[kBlockFloats];
-        scaleBlocks_ = baseBlocks_[mixPitch_ * kBlockFloats];
+        scaleBlocks_ = baseBlocks_[basePitch_ * kBlockFloats];
         one_ = scaleBlocks_[kBlockFloats * kBlockFloats];
         pre_ = preBuf_.template Get<float>();
         work_ = workBuf_.Get<float>();
-        const uint32_t slots = AlignUp(tiling_.batchRows, tiling_.chunkTokens);
+        const uint32_t slots = AlignUp(plan_.batchRows, plan_.chunkTokens);
         head_ = work_;
         blocks_ = work_[2 * n_ * slots];
         matrix_ = planeBuf_.template Get<float>();
@@ -67,41 +62,29 @@ class HcPreSinkhornMembase : public HcPreSinkhornRows<HcPreSinkhornMembase<T>, T
         const auto loaded = pipe->FetchEventID(AscendC::HardEvent::MTE2_V);
         AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(loaded);  // baseValues_, scaleValues_ are there before V reads them
         AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(loaded);
-        AscendC::Brcb(baseBlocks_, baseValues_, static_cast<uint8_t>(mixPitch_ / 8), AscendC::BrcbRepeatParams(1, 8));
+        AscendC::Brcb(baseBlocks_, baseValues_, static_cast<uint8_t>(basePitch_ / 8), AscendC::BrcbRepeatParams(1, 8));
         AscendC::Brcb(scaleBlocks_, scaleValues_, 1, AscendC::BrcbRepeatParams(1, 8));
         AscendC::Duplicate(one_, 1.0f, static_cast<int32_t>(kBlockFloats));
-    }
-
-    __aicore__ inline void CopyInMixes(uint32_t row) {
-        const uint32_t rows = Min(tiling_.batchRows, share_.rows - row);
-        AscendC::LocalTensor<float> mixes = mixQue_.template AllocTensor<float>();
-        CopyRowsIn(mixes, mixes_[static_cast<uint64_t>(row) * mix_], rows, mix_, mix_);
-        CopyFlatIn(mixes[tiling_.rsqrtOffset / sizeof(float)], rsqrt_[row], rows);
-        mixQue_.EnQue(mixes);
     }
 
     // Spreads the passes over comb evenly before, between and after the batch's x tiles: alone, a chain of small dependent
     // instructions leaves the vector unit, and with it MTE2, waiting.
     __aicore__ inline void AdvanceWeights(uint32_t rows) {
-        const uint32_t tiles = CeilDiv(rows, tiling_.rowFactor) * CeilDiv(share_.columns, tiling_.dFactor);
+        const uint32_t tiles = CeilDiv(rows, plan_.rowFactor) * CeilDiv(share_.columns, plan_.dFactor);
         sinkhorn_.Run(CeilDiv(sinkhorn_.Passes(), tiles + 1));
     }
 
     // pre and post of a batch, and the logits of comb.
     __aicore__ inline void StartWeights(uint32_t batch, uint32_t rows) {
-        const uint32_t width = tiling_.chunkTokens, chunks = CeilDiv(rows, width);
+        const uint32_t width = plan_.chunkTokens, chunks = CeilDiv(rows, width);
         const PlaneShape head{chunks, 2 * n_, width}, matrix{chunks, n_ * n_, width};
         AscendC::LocalTensor<float> mixes = mixQue_.template DeQue<float>();
-        const AscendC::LocalTensor<float> rsqrt = mixes[tiling_.rsqrtOffset / sizeof(float)];
+        const AscendC::LocalTensor<float> rsqrt = mixes[plan_.rsqrtOffset / sizeof(float)];
 
-        // Tokens that fill up the last chunk get zeros.
-        const uint32_t slots = chunks * width, rows8 = AlignUp(rows, kBlockFloats);
-        if (rows < slots) AscendC::Duplicate(mixes[rows * mixPitch_], 0.0f, static_cast<int32_t>((slots - rows) * mixPitch_));
-        if (rows8 < slots) AscendC::Duplicate(rsqrt[rows8], 0.0f, static_cast<int32_t>(slots - rows8));
-        FenceVector();  // also: work_ was the float32 copy of an x tile until now
+        source_.Prepare(mixes, rows, chunks * width, one_);  // ends fenced; work_ was the float32 copy of an x tile until then
 
-        RowsToPlanes(head_, head, mixes, 0, mixPitch_);
-        if (writesWeights_) RowsToPlanes(matrix_, matrix, mixes, 2 * n_, mixPitch_);
+        RowsToPlanes(head_, head, mixes, 0, plan_.mixPitch);
+        if (writesWeights_) RowsToPlanes(matrix_, matrix, mixes, 2 * n_, plan_.mixPitch);
         FenceVector();
         MulPlanesByTokens(head_, head, rsqrt);
         if (writesWeights_) MulPlanesByTokens(matrix_, matrix, rsqrt);
@@ -115,7 +98,7 @@ class HcPreSinkhornMembase : public HcPreSinkhornRows<HcPreSinkhornMembase<T>, T
         postQue_.EnQue(post);
         CopyOutPost(batch, rows);
         ScalePlanes(matrix_, matrix, 0, n_ * n_, scaleBlocks_[2 * kBlockFloats], baseBlocks_[2 * n_ * kBlockFloats]);
-        sinkhorn_.Start(matrix, tiling_.sinkhornIters, tiling_.hcEps);
+        sinkhorn_.Start(matrix, plan_.sinkhornIters, plan_.hcEps);
     }
 
     // pre as one block per token and stream, in pre_; post in head_.
@@ -144,7 +127,7 @@ class HcPreSinkhornMembase : public HcPreSinkhornRows<HcPreSinkhornMembase<T>, T
         const uint32_t part = n_ * head.width;
         for (uint32_t chunk = 0; chunk < head.chunks; ++chunk) {
             const AscendC::LocalTensor<float> pre = head_[head.Chunk(chunk)], post = pre[part];
-            AscendC::Adds(pre, pre, tiling_.hcEps, static_cast<int32_t>(part));
+            AscendC::Adds(pre, pre, plan_.hcEps, static_cast<int32_t>(part));
             AscendC::Muls(post, post, 2.0f, static_cast<int32_t>(part));
         }
         FenceVector();
@@ -160,16 +143,16 @@ class HcPreSinkhornMembase : public HcPreSinkhornRows<HcPreSinkhornMembase<T>, T
         sinkhorn_.Run(sinkhorn_.Passes());
         FenceVector();  // blocks_ was the float32 copy of an x tile until now
         AscendC::LocalTensor<float> comb = combQue_.template AllocTensor<float>();
-        PlanesToRows(comb, matrix_, {CeilDiv(rows, tiling_.chunkTokens), n_ * n_, tiling_.chunkTokens}, 0, n_ * n_, blocks_);
+        PlanesToRows(comb, matrix_, {CeilDiv(rows, plan_.chunkTokens), n_ * n_, plan_.chunkTokens}, 0, n_ * n_, blocks_);
         combQue_.EnQue(comb);
         comb = combQue_.template DeQue<float>();
-        CopyOutLanes(comb_[static_cast<uint64_t>(batch) * n_ * n_], comb, rows, n_ * n_);
+        CopyOutLanes(comb_[Row(batch) * n_ * n_], comb, rows, n_ * n_);
         combQue_.FreeTensor(comb);
     }
 
     __aicore__ inline void CopyOutPost(uint32_t batch, uint32_t rows) {
         AscendC::LocalTensor<float> post = postQue_.template DeQue<float>();
-        CopyOutLanes(post_[static_cast<uint64_t>(batch) * n_], post, rows, n_);
+        CopyOutLanes(post_[Row(batch) * n_], post, rows, n_);
         postQue_.FreeTensor(post);
     }
     // Rows of `lanes` floats, dense in UB when OutFloats(lanes) == lanes.
@@ -211,7 +194,7 @@ class HcPreSinkhornMembase : public HcPreSinkhornRows<HcPreSinkhornMembase<T>, T
         yQue_.EnQue(y);
     }
 
-    uint32_t mixPitch_ = 0;
+    uint32_t basePitch_ = 0;
     AscendC::TBuf<AscendC::TPosition::VECCALC> workBuf_;
     AscendC::LocalTensor<float> baseValues_, scaleValues_, baseBlocks_, scaleBlocks_, one_;
     AscendC::LocalTensor<float> pre_, work_, head_, matrix_, blocks_;

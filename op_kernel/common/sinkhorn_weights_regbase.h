@@ -3,7 +3,7 @@
 // back into rows.
 #pragma once
 
-#include "../common/rows_regbase.h"
+#include "rows_regbase.h"
 
 namespace hc {
 
@@ -11,14 +11,15 @@ using IndexReg = reg::RegTensor<uint32_t>;
 
 // UB of a batch.
 struct WeightBuffers {
-    __ubuf__ float* mixes;     // [tokens, mix]
+    __ubuf__ float* mixes;     // [tokens, mix], rows mixPitch apart
+    uint32_t mixPitch;
     __ubuf__ float* rsqrt;     // [tokens]
     __ubuf__ float* base;      // [mix]
     __ubuf__ float* scale;     // [3]
     __ubuf__ uint32_t* lane;   // 0, 1, ... 63
 };
 
-// v = mixes[token, column] * rsqrt * scale + base[column]; rowIndex = token * mix.
+// v = mixes[token, column] * rsqrt * scale + base[column]; rowIndex = token * mixPitch.
 __aicore__ inline void LoadLogit(FloatReg& v, IndexReg& rowIndex, uint32_t column, __ubuf__ float* mixes, __ubuf__ float* base,
                                  FloatReg& rsqrt, FloatReg& scale, reg::MaskReg& mask) {
     IndexReg index;
@@ -51,7 +52,7 @@ __aicore__ inline void ComputeHeads(const WeightBuffers& in, __ubuf__ float* pre
                                     uint32_t first, uint32_t tokens, uint32_t n, float eps) {
     __ubuf__ float *mixes = in.mixes, *rsqrtIn = in.rsqrt, *base = in.base, *scaleIn = in.scale;
     __ubuf__ uint32_t* lane = in.lane;
-    const uint32_t mix = (2 + n) * n;
+    const uint32_t mixPitch = in.mixPitch;
     const uint16_t streams = static_cast<uint16_t>(n);
     __VEC_SCOPE__ {
         FloatReg v, rsqrt, scale, one;
@@ -59,7 +60,7 @@ __aicore__ inline void ComputeHeads(const WeightBuffers& in, __ubuf__ float* pre
         uint32_t lanes = tokens;
         reg::MaskReg mask = reg::UpdateMask<float>(lanes);
         RowIndex(token, lane, first, 1, mask);
-        RowIndex(row, lane, first, mix, mask);
+        RowIndex(row, lane, first, mixPitch, mask);
         reg::DataCopyGather(rsqrt, rsqrtIn, token, mask);
         reg::Duplicate(one, 1.0f);
         LoadScalar(scale, scaleIn);
@@ -148,13 +149,14 @@ __aicore__ inline void Scatter4(__ubuf__ float* comb, FloatReg& a, FloatReg& b, 
 __aicore__ inline void StartComb4(const WeightBuffers& in, __ubuf__ float* comb, uint32_t first, uint32_t tokens, float eps) {
     __ubuf__ float *mixes = in.mixes, *rsqrtIn = in.rsqrt, *base = in.base, *scaleIn = in.scale;
     __ubuf__ uint32_t* lane = in.lane;
+    const uint32_t mixPitch = in.mixPitch;
     __VEC_SCOPE__ {
         FloatReg a, b, c, d, rsqrt, scale, one;
         IndexReg token, row, out;
         uint32_t lanes = tokens;
         reg::MaskReg mask = reg::UpdateMask<float>(lanes);
         RowIndex(token, lane, first, 1, mask);
-        RowIndex(row, lane, first, 24, mask);
+        RowIndex(row, lane, first, mixPitch, mask);
         RowIndex(out, lane, first, 16, mask);
         reg::DataCopyGather(rsqrt, rsqrtIn, token, mask);
         reg::Duplicate(one, 1.0f);
@@ -218,7 +220,7 @@ __aicore__ inline void StartComb(const WeightBuffers& in, __ubuf__ float* planes
                                  float eps) {
     __ubuf__ float *mixes = in.mixes, *rsqrtIn = in.rsqrt, *base = in.base, *scaleIn = in.scale;
     __ubuf__ uint32_t* lane = in.lane;
-    const uint32_t mix = (2 + n) * n;
+    const uint32_t mixPitch = in.mixPitch;
     const uint16_t size = static_cast<uint16_t>(n);
     __VEC_SCOPE__ {
         FloatReg v, most, sum, rsqrt, scale, one;
@@ -226,7 +228,7 @@ __aicore__ inline void StartComb(const WeightBuffers& in, __ubuf__ float* planes
         uint32_t lanes = tokens;
         reg::MaskReg mask = reg::UpdateMask<float>(lanes);
         RowIndex(token, lane, first, 1, mask);
-        RowIndex(row, lane, first, mix, mask);
+        RowIndex(row, lane, first, mixPitch, mask);
         reg::DataCopyGather(rsqrt, rsqrtIn, token, mask);
         reg::Duplicate(one, 1.0f);
         LoadScalar(scale, scaleIn + 2);

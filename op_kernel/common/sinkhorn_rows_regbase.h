@@ -1,19 +1,15 @@
-// hc_pre_sinkhorn for the 950: weights of a batch of tokens (hc_pre_sinkhorn_weights_regbase.h), then their x tile by tile.
-//
-//   v[m]      = mixes[m] * rsqrt * scale[group of m] + base[m]        groups: n of pre, n of post, n * n of comb
-//   pre       = sigmoid(v) + eps,  post = 2 * sigmoid(v)
-//   comb      = softmax over j, + eps; columns; then iters - 1 times rows, columns (each divided by its sum + eps)
-//   y         = sum over i of pre[i] * x[i], i ascending, fused multiply-add in float32, rounded once to nearest even
+// SinkhornRows for the 950: weights of a batch of tokens (sinkhorn_weights_regbase.h), then their x tile by tile: i ascending,
+// fused multiply-add.
 #pragma once
 
-#include "hc_pre_sinkhorn_rows.h"
-#include "hc_pre_sinkhorn_weights_regbase.h"
+#include "sinkhorn_rows.h"
+#include "sinkhorn_weights_regbase.h"
 
 namespace hc {
 
-template <typename T>
-class HcPreSinkhornRegbase : public HcPreSinkhornRows<HcPreSinkhornRegbase<T>, T> {
-    using Rows = HcPreSinkhornRows<HcPreSinkhornRegbase<T>, T>;
+template <typename T, typename Source>
+class SinkhornRowsRegbase : public SinkhornRows<SinkhornRowsRegbase<T, Source>, T, Source> {
+    using Rows = SinkhornRows<SinkhornRowsRegbase<T, Source>, T, Source>;
     friend Rows;
     using Rows::base_;
     using Rows::comb_;
@@ -21,16 +17,15 @@ class HcPreSinkhornRegbase : public HcPreSinkhornRows<HcPreSinkhornRegbase<T>, T
     using Rows::constantBuf_;
     using Rows::mix_;
     using Rows::mixQue_;
-    using Rows::mixes_;
     using Rows::n_;
     using Rows::planeBuf_;
+    using Rows::plan_;
     using Rows::post_;
     using Rows::postQue_;
     using Rows::preBuf_;
-    using Rows::rsqrt_;
+    using Rows::Row;
     using Rows::scale_;
-    using Rows::share_;
-    using Rows::tiling_;
+    using Rows::source_;
     using Rows::writesWeights_;
     using Rows::xQue_;
     using Rows::yQue_;
@@ -38,7 +33,7 @@ class HcPreSinkhornRegbase : public HcPreSinkhornRows<HcPreSinkhornRegbase<T>, T
     static constexpr uint32_t kMaxRounds = 60000;  // loop counters of a vector function have 16 bits
 
     __aicore__ inline void InitWork(AscendC::TPipe* pipe) {
-        prePitch_ = AlignUp(tiling_.batchRows, 8);
+        prePitch_ = AlignUp(plan_.batchRows, 8);
         LoadConstants(pipe);
     }
 
@@ -56,23 +51,17 @@ class HcPreSinkhornRegbase : public HcPreSinkhornRows<HcPreSinkhornRegbase<T>, T
         in_.lane = reinterpret_cast<__ubuf__ uint32_t*>(lane.GetPhyAddr());
     }
 
-    __aicore__ inline void CopyInMixes(uint32_t row) {
-        const uint32_t rows = Min(tiling_.batchRows, share_.rows - row);
-        AscendC::LocalTensor<float> mixes = mixQue_.template AllocTensor<float>();
-        CopyFlatIn(mixes, mixes_[static_cast<uint64_t>(row) * mix_], rows * mix_);
-        CopyFlatIn(mixes[tiling_.rsqrtOffset / sizeof(float)], rsqrt_[row], rows);
-        mixQue_.EnQue(mixes);
-    }
-
     // All of pre, post and comb_frag, before the x tiles.
     __aicore__ inline void StartWeights(uint32_t batch, uint32_t rows) {
         AscendC::LocalTensor<float> mixes = mixQue_.template DeQue<float>();
         AscendC::LocalTensor<float> post = postQue_.template AllocTensor<float>();
+        source_.Prepare(mixes, rows);
         in_.mixes = Pointer(mixes);
-        in_.rsqrt = in_.mixes + tiling_.rsqrtOffset / sizeof(float);
+        in_.mixPitch = plan_.mixPitch;
+        in_.rsqrt = in_.mixes + plan_.rsqrtOffset / sizeof(float);
         for (uint32_t first = 0; first < rows; first += kLanes)
             ComputeHeads(in_, Pointer(preBuf_.template Get<float>()), Pointer(post), prePitch_, first, Min(kLanes, rows - first),
-                         n_, tiling_.hcEps);
+                         n_, plan_.hcEps);
         if (!writesWeights_) {
             postQue_.FreeTensor(post);
             mixQue_.FreeTensor(mixes);
@@ -97,33 +86,33 @@ class HcPreSinkhornRegbase : public HcPreSinkhornRows<HcPreSinkhornRegbase<T>, T
     __aicore__ inline void FinishWeights(uint32_t, uint32_t) {}
 
     __aicore__ inline void Comb4(__ubuf__ float* comb, uint32_t first, uint32_t tokens) {
-        StartComb4(in_, comb, first, tokens, tiling_.hcEps);
-        uint32_t rounds = Min(kMaxRounds, tiling_.sinkhornIters - 1);
-        IterateComb4<true>(comb, in_.lane, first, tokens, static_cast<uint16_t>(rounds), tiling_.hcEps);
-        for (uint32_t done = rounds; done < tiling_.sinkhornIters - 1; done += rounds) {
-            rounds = Min(kMaxRounds, tiling_.sinkhornIters - 1 - done);
-            IterateComb4<false>(comb, in_.lane, first, tokens, static_cast<uint16_t>(rounds), tiling_.hcEps);
+        StartComb4(in_, comb, first, tokens, plan_.hcEps);
+        uint32_t rounds = Min(kMaxRounds, plan_.sinkhornIters - 1);
+        IterateComb4<true>(comb, in_.lane, first, tokens, static_cast<uint16_t>(rounds), plan_.hcEps);
+        for (uint32_t done = rounds; done < plan_.sinkhornIters - 1; done += rounds) {
+            rounds = Min(kMaxRounds, plan_.sinkhornIters - 1 - done);
+            IterateComb4<false>(comb, in_.lane, first, tokens, static_cast<uint16_t>(rounds), plan_.hcEps);
         }
     }
 
     __aicore__ inline void CombOfAnySize(__ubuf__ float* comb, uint32_t first, uint32_t tokens) {
         __ubuf__ float* planes = Pointer(planeBuf_.template Get<float>());
-        StartComb(in_, planes, first, tokens, n_, tiling_.hcEps);
-        uint32_t rounds = Min(kMaxRounds, tiling_.sinkhornIters - 1);
-        IterateComb<true>(planes, tokens, n_, static_cast<uint16_t>(rounds), tiling_.hcEps);
-        for (uint32_t done = rounds; done < tiling_.sinkhornIters - 1; done += rounds) {
-            rounds = Min(kMaxRounds, tiling_.sinkhornIters - 1 - done);
-            IterateComb<false>(planes, tokens, n_, static_cast<uint16_t>(rounds), tiling_.hcEps);
+        StartComb(in_, planes, first, tokens, n_, plan_.hcEps);
+        uint32_t rounds = Min(kMaxRounds, plan_.sinkhornIters - 1);
+        IterateComb<true>(planes, tokens, n_, static_cast<uint16_t>(rounds), plan_.hcEps);
+        for (uint32_t done = rounds; done < plan_.sinkhornIters - 1; done += rounds) {
+            rounds = Min(kMaxRounds, plan_.sinkhornIters - 1 - done);
+            IterateComb<false>(planes, tokens, n_, static_cast<uint16_t>(rounds), plan_.hcEps);
         }
         StoreComb(comb, planes, in_.lane, first, tokens, n_);
     }
 
     __aicore__ inline void CopyOutWeights(uint32_t batch, uint32_t rows) {
         AscendC::LocalTensor<float> post = postQue_.template DeQue<float>();
-        CopyFlatOut(post_[static_cast<uint64_t>(batch) * n_], post, rows * n_);
+        CopyFlatOut(post_[Row(batch) * n_], post, rows * n_);
         postQue_.FreeTensor(post);
         AscendC::LocalTensor<float> comb = combQue_.template DeQue<float>();
-        CopyFlatOut(comb_[static_cast<uint64_t>(batch) * n_ * n_], comb, rows * n_ * n_);
+        CopyFlatOut(comb_[Row(batch) * n_ * n_], comb, rows * n_ * n_);
         combQue_.FreeTensor(comb);
     }
 

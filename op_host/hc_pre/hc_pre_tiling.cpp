@@ -1,0 +1,244 @@
+#include "hc_pre_tiling.h"
+
+#include <cinttypes>
+#include <cmath>
+
+#include "../common/sinkhorn_rows_tiling.h"
+
+namespace custom_ops {
+namespace {
+
+constexpr uint32_t kUnit = 16;               // columns of K, and rows of a cube fractal
+constexpr uint32_t kMinUnits = 4;            // of K for a core: one repeat of 64 lanes
+constexpr uint32_t kMaxTileColumns = 1024;   // repeat strides end at 255 blocks
+constexpr uint32_t kMaxGroupTokens = 64;
+constexpr uint64_t kMaxNd2NzColumns = 65535;  // row pitch that a DMA into L1 can have, elements
+constexpr uint32_t kTerms = 3;               // bfloat16 numbers that make up a float32 one
+constexpr uint32_t kMaxBlockRows = 256;
+constexpr uint32_t kFullLine = 256;          // columns of bfloat16 in 512 B, an L2 line
+constexpr uint32_t kMaxTileRows = 128;
+constexpr uint32_t kMinCubeTokens = 16;      // rows that fill up a last fractal are copies of the first tokens
+
+// Modelled cycles, to choose between plans; facts on AscendC 1.4, 11.
+constexpr double kGmBytesPerCycle = 32, kL2BytesPerCycle = 100;
+constexpr double kSyncAll = 2000;
+constexpr double kSplitTerms = 5000;         // hc_fn -> terms on all vector cores, written and ordered
+constexpr double kLatencies = 3000;          // GM -> L1 -> L0 -> GM of an otherwise empty block
+
+HcPreShares Share(uint64_t units, uint64_t count) {
+    return {static_cast<uint32_t>(count), static_cast<uint32_t>(units % count), static_cast<uint32_t>(units / count)};
+}
+uint64_t Longest(const HcPreShares& s) { return s.units + (s.longer != 0); }
+
+uint32_t ElementBytes(HcPreType type) { return type == HcPreType::Float32 ? 4 : 2; }
+
+// Cycles of the weighted sum of one token: n casts, n products, n - 1 sums, one cast of d columns.
+double RowCycles(const HcPreShape& s) { return 3.0 * static_cast<double>(s.hcMult) * static_cast<double>(s.hidden) / kFloatLanes; }
+
+void SliceK(HcPreTilingData& p, const ChipSpec& chip) {
+    const uint64_t units = CeilDiv(p.rowElements, kUnit);
+    p.slices = Share(units, Min(chip.vectorCores, CeilDiv(units, kMinUnits)));
+}
+
+// Multiply-adds of the busiest core on its slice, by 64 lanes.
+double DecodeCycles(const HcPreTilingData& p, uint64_t tokens, const ChipSpec& chip) {
+    const double chunks = static_cast<double>(CeilDiv(Longest(p.slices) * kUnit, kFloatLanes));
+    return (chip.regbase ? 1 : 2) * chunks * static_cast<double>(tokens) * (p.mix + 1);
+}
+
+// --- decode -------------------------------------------------------------------------------------------------------------------
+
+// Sets the buffers of the projection on vector cores; true when they fit.
+bool SetDecodeTile(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip, uint64_t tokens, uint64_t columns, uint32_t buffers) {
+    const uint64_t element = ElementBytes(s.type);
+    // regbase loads whole registers: the last load of a row may start on its last element.
+    const uint64_t overrun = chip.regbase ? kFloatLanes : 0;
+    p.groupTokens = static_cast<uint32_t>(tokens);
+    p.tileColumns = static_cast<uint32_t>(columns);
+    p.tileBuffers = buffers;
+    p.fnBytes = static_cast<uint32_t>((p.mix * columns + overrun) * 4);
+    p.xBytes = static_cast<uint32_t>((tokens * columns + overrun) * element);
+    p.wideBytes = static_cast<uint32_t>(element == 4 || chip.regbase ? 0 : tokens * columns * 4);
+    p.outBytes = static_cast<uint32_t>(tokens * p.partialPitch * 4);
+    p.sumBytes = chip.regbase ? static_cast<uint32_t>(tokens * (p.mix + 1) * kFloatLanes * 4)
+                              : static_cast<uint32_t>(tokens * ((p.mix + 1) * kFloatLanes + p.partialPitch * 8) * 4);
+    p.ubBytes = buffers * (p.fnBytes + p.xBytes) + p.wideBytes + p.sumBytes + p.outBytes;
+    return p.ubBytes <= chip.ubBytes;
+}
+
+// All tokens at once if they fit, in tiles as wide as then fit.
+bool TileDecode(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
+    const uint64_t slice = Longest(p.slices) * kUnit;
+    const uint64_t wanted = Min(AlignUp(CeilDiv(slice, 2), kFloatLanes), kMaxTileColumns);  // two tiles: the second arrives meanwhile
+    for (uint64_t tokens = Min(s.tokens, kMaxGroupTokens); tokens >= 1; --tokens) {
+        const uint64_t least = tokens == 1 ? kFloatLanes : Min(wanted, 2 * kFloatLanes);
+        for (uint64_t columns = wanted; columns >= least; columns -= kFloatLanes)
+            if (SetDecodeTile(p, s, chip, CeilDiv(s.tokens, CeilDiv(s.tokens, tokens)), columns, 2)) return true;
+    }
+    return SetDecodeTile(p, s, chip, 1, kFloatLanes, 1);
+}
+
+Result<HcPrePlan> PlanDecode(HcPreTilingData p, const HcPreShape& s, const ChipSpec& chip) {
+    p.partialPitch = static_cast<uint32_t>(AlignUp(p.mix + 1, 8));
+    p.squareColumn = p.mix;
+    p.parts = p.slices.count;
+    if (!TileDecode(p, s, chip))
+        return Error("hc_pre: %s has %" PRIu64 " B of UB, 64 columns of hc_fn at hc_mult %" PRId64 " need %u B", chip.name, chip.ubBytes,
+                     s.hcMult, p.ubBytes);
+    p.rows.mixPitch = p.partialPitch;
+    p.rows.mixParts = p.parts;
+    SplitSinkhornRows(p.rows, chip);
+    if (!TileSinkhornRows(p.rows, chip, ElementBytes(s.type)))
+        return Error("hc_pre: %s has %" PRIu64 " B of UB, too few for one token of hc_mult %" PRId64, chip.name, chip.ubBytes, s.hcMult);
+    p.ubBytes = static_cast<uint32_t>(Max(p.ubBytes, p.rows.ubBytes));
+    const uint32_t cores = static_cast<uint32_t>(Max(p.slices.count, p.rows.usedCores));
+    return HcPrePlan{kHcPreDecode, cores, s.tokens * p.parts * p.partialPitch * 4, p};
+}
+
+// --- cube ---------------------------------------------------------------------------------------------------------------------
+
+// Whether the cube can take this shape at all.
+bool FitsCube(const HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
+    return s.type == HcPreType::BFloat16 && s.tokens >= kMinCubeTokens && chip.cubeCores != 0 &&
+           chip.vectorCores == 2 * chip.cubeCores && p.rowElements <= kMaxNd2NzColumns - kUnit;
+}
+
+// Columns of K in L0 by the room for three terms and 16 tokens in L0B, rows by the rest.
+void SetL0(HcPreTilingData& p, const ChipSpec& chip) {
+    const uint64_t columns = kTerms * AlignUp(p.mix, kUnit) + kUnit;
+    p.kL0 = 8 * kUnit;
+    while (p.kL0 > kUnit && 2 * columns * p.kL0 * 2 > chip.l0bBytes) p.kL0 /= 2;
+    p.tileRows = static_cast<uint32_t>(Min(kMaxTileRows, AlignDown(chip.l0aBytes / (2 * p.kL0 * 2), kUnit)));
+}
+uint64_t MaxBlockRows(const HcPreTilingData& p, const ChipSpec& chip) {
+    return Min(kMaxBlockRows, AlignDown(chip.l0cBytes / ((AlignUp(p.mix, kUnit) + kUnit) * 4), kUnit));
+}
+
+// Columns of K in L1: two buffers of a block's tokens and the terms; whole 512 B of GM if they fit.
+void SetL1(HcPreTilingData& p, const ChipSpec& chip) {
+    const uint64_t perColumn = 2 * (p.blockRows + kTerms * AlignUp(p.mix, kUnit)) * 2;
+    const uint64_t fit = Min(chip.l1Bytes / perColumn, 1024);
+    p.kL1 = static_cast<uint32_t>(fit >= 2 * kFullLine ? AlignDown(fit, kFullLine) : AlignDown(fit, p.kL0));
+}
+
+// Cycles in which a cube core brings in its tokens, which no other one reads, and the terms, which all do.
+double CubeCycles(const HcPreTilingData& p, double rows, double columns) {
+    return columns * 2 * (rows / kGmBytesPerCycle + kTerms * p.mix / kL2BytesPerCycle);
+}
+
+// One block of tokens and one part of K for each cube core; 0: none fits.
+double PlanGrid(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
+    const uint64_t rowUnits = CeilDiv(s.tokens, kUnit), units = CeilDiv(p.rowElements, kUnit);
+    double least = 0;
+    for (uint64_t blocks = 1; blocks <= Min(chip.cubeCores, rowUnits); ++blocks) {
+        const uint64_t rows = CeilDiv(rowUnits, blocks) * kUnit, parts = Min(chip.cubeCores / blocks, CeilDiv(units, kMinUnits));
+        if (rows > MaxBlockRows(p, chip)) continue;
+        const double cycles = CubeCycles(p, static_cast<double>(rows), static_cast<double>(CeilDiv(units, parts) * kUnit));
+        if (least != 0 && cycles >= least) continue;
+        least = cycles;
+        p.blocks = Share(rowUnits, blocks);
+        p.kParts = Share(units, parts);
+        p.blockRows = static_cast<uint32_t>(rows);
+    }
+    const double rowsAfter = static_cast<double>(CeilDiv(s.tokens, chip.vectorCores));
+    // x that has left L2 comes from GM once more.
+    const bool inL2 = s.tokens * p.rowElements * 2 <= chip.l2Bytes / 4 * 3;
+    const double again = inL2 ? 0 : rowsAfter * p.rowElements * 2 / (kGmBytesPerCycle / 2);
+    const double after = RowCycles(s) * rowsAfter;
+    return least == 0 ? 0 : least + kSyncAll + (after > again ? after : again);
+}
+
+// Rounds of blocks for every cube core, so that the tokens of two rounds stay in L2.
+double PlanStream(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
+    const uint64_t rowUnits = CeilDiv(s.tokens, kUnit);
+    const uint64_t inL2 = AlignDown(chip.l2Bytes / 4 * 3 / (2 * chip.cubeCores * static_cast<uint64_t>(p.rowElements) * 2), kUnit);
+    const uint64_t maxRows = Max(kUnit, Min(MaxBlockRows(p, chip), inL2));
+    const uint64_t first = CeilDiv(rowUnits * kUnit, maxRows * chip.cubeCores);
+    double least = 0;
+    for (uint64_t rounds = first; rounds < first + 4; ++rounds) {
+        const uint64_t blocks = Min(rowUnits, rounds * chip.cubeCores), rows = CeilDiv(rowUnits, blocks) * kUnit;
+        const double cycles = static_cast<double>(rounds) * CubeCycles(p, static_cast<double>(rows), p.rowElements) +
+                              static_cast<double>(rows) / 2 * RowCycles(s);
+        if (least != 0 && cycles >= least) continue;
+        least = cycles;
+        p.blocks = Share(rowUnits, blocks);
+        p.kParts = Share(CeilDiv(p.rowElements, kUnit), 1);
+        p.blockRows = static_cast<uint32_t>(rows);
+    }
+    return least;
+}
+
+// Tile of hc_fn that a vector core splits: float32 twice, one term as float32, three terms twice as bfloat16.
+bool TileTerms(HcPreTilingData& p, const ChipSpec& chip) {
+    const uint64_t perColumn = p.mix * (2 * 4 + 4 + 2 * kTerms * 2);
+    const uint64_t fit = Min(AlignDown(chip.ubBytes / perColumn, kUnit), kMaxTileColumns);
+    const uint64_t columns = Min(fit, Max(kUnit, AlignUp(CeilDiv(Longest(p.slices) * kUnit, 2), kUnit)));
+    p.tileColumns = static_cast<uint32_t>(columns);
+    p.tileBuffers = 2;
+    p.fnBytes = static_cast<uint32_t>(p.mix * columns * 4);
+    p.wideBytes = p.fnBytes;
+    p.outBytes = p.fnBytes / 2;
+    p.ubBytes = 2 * p.fnBytes + p.wideBytes + 2 * kTerms * p.outBytes;
+    return fit != 0;
+}
+
+Result<HcPrePlan> FinishCube(HcPreTilingData p, uint64_t key, const HcPreShape& s, const ChipSpec& chip) {
+    p.partialPitch = static_cast<uint32_t>(AlignUp(p.mix, 8) + kUnit);
+    p.squareColumn = static_cast<uint32_t>(AlignUp(p.mix, 8));
+    p.parts = p.kParts.count;
+    p.termPitch = static_cast<uint32_t>(AlignUp(p.rowElements, kUnit));
+    p.cubeCores = chip.cubeCores;
+    SetL1(p, chip);
+    p.rows.mixPitch = p.partialPitch;
+    p.rows.mixParts = p.parts;
+    if (key == kHcPreGrid) {
+        SplitSinkhornRows(p.rows, chip);
+    } else {
+        p.rows.coresPerToken = 1;
+        p.rows.columnsPerCore = p.rows.hidden;
+        p.rows.rowsPerFormer = p.rows.rowsPerTail = p.blockRows / 2;
+        p.rows.usedCores = p.rows.formerCores = chip.vectorCores;
+    }
+    if (!TileTerms(p, chip) || !TileSinkhornRows(p.rows, chip, 2))
+        return Error("hc_pre: %s has %" PRIu64 " B of UB, too few for one token of hc_mult %" PRId64, chip.name, chip.ubBytes, s.hcMult);
+    p.ubBytes = static_cast<uint32_t>(Max(p.ubBytes, p.rows.ubBytes));
+    const uint64_t terms = AlignUp(static_cast<uint64_t>(kTerms) * p.mix * p.termPitch, kFullLine);
+    return HcPrePlan{key, chip.cubeCores, terms * 2 + s.tokens * p.parts * p.partialPitch * 4, p};
+}
+
+}  // namespace
+
+Result<HcPrePlan> TileHcPre(const HcPreShape& s, const ChipSpec& chip) {
+    const std::string misfit = SinkhornRowsMisfit("hc_pre", s.tokens, s.hcMult, s.hidden, s.sinkhornIters, s.hcEps);
+    if (!misfit.empty()) return Failure{misfit};
+    if (!(s.normEps >= 0) || std::isinf(s.normEps))
+        return Error("hc_pre: norm_eps must be a finite number >= 0, got %g", static_cast<double>(s.normEps));
+    const uint64_t rowElements = static_cast<uint64_t>(s.hcMult) * s.hidden;
+    if (rowElements > INT32_MAX)
+        return Error("hc_pre: x has hc_mult * d = %" PRIu64 " columns, supported are up to 2147483647", rowElements);
+
+    HcPreTilingData p{};
+    p.rowElements = static_cast<uint32_t>(rowElements);
+    p.inverseCount = static_cast<float>(1.0 / static_cast<double>(rowElements));
+    p.normEps = s.normEps;
+    p.mix = static_cast<uint32_t>((2 + s.hcMult) * s.hcMult);
+    p.rows.tokens = static_cast<uint32_t>(s.tokens);
+    p.rows.hcMult = static_cast<uint32_t>(s.hcMult);
+    p.rows.hidden = static_cast<uint32_t>(s.hidden);
+    p.rows.sinkhornIters = static_cast<uint32_t>(s.sinkhornIters);
+    p.rows.hcEps = s.hcEps;
+    if (s.tokens == 0) return HcPrePlan{kHcPreDecode, 1, 0, p};
+    SliceK(p, chip);
+    if (!FitsCube(p, s, chip)) return PlanDecode(p, s, chip);
+
+    SetL0(p, chip);
+    HcPreTilingData grid = p, stream = p;
+    const double gridCycles = PlanGrid(grid, s, chip), streamCycles = PlanStream(stream, s, chip);
+    const bool streams = gridCycles == 0 || streamCycles < gridCycles;
+    const double cube = kSplitTerms + kSyncAll + kLatencies + (streams ? streamCycles : gridCycles);
+    const double vector = DecodeCycles(p, s.tokens, chip) + RowCycles(s) * static_cast<double>(CeilDiv(s.tokens, chip.vectorCores)) + kSyncAll;
+    if (vector <= cube) return PlanDecode(p, s, chip);
+    return streams ? FinishCube(stream, kHcPreStream, s, chip) : FinishCube(grid, kHcPreGrid, s, chip);
+}
+
+}  // namespace custom_ops

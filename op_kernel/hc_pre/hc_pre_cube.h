@@ -1,0 +1,183 @@
+// Projection on the cube: a block of tokens times the terms of hc_fn over a part of K, and 16 tokens at a time times themselves.
+//
+//   partial[part][t][m]                       = sum over terms and k of x[t, k] * term[m, k]        products exact, sums in float32
+//   partial[part][t][squareColumn + t' % 16]  = sum over k of x[t, k] * x[t', k], t' in the 16 tokens of t
+#pragma once
+
+#include "hc_pre_shares.h"
+#include "hc_pre_terms.h"
+
+namespace hc {
+
+class ProjectCube {
+    using T = bfloat16_t;
+
+public:
+    __aicore__ inline void Init(GM_ADDR x, GM_ADDR terms, GM_ADDR partials, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
+        x_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(x));
+        terms_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(terms));
+        partials_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(partials));
+        plan_ = plan;
+        columns_ = AlignUp(plan_.mix, kUnit);
+        pipe->InitBuffer(xL1_, 2, plan_.blockRows * plan_.kL1 * sizeof(T));
+        pipe->InitBuffer(termsL1_, 2, kTerms * columns_ * plan_.kL1 * sizeof(T));
+        pipe->InitBuffer(xL0_, 2, plan_.tileRows * plan_.kL0 * sizeof(T));
+        pipe->InitBuffer(termsL0_, 2, kTerms * columns_ * plan_.kL0 * sizeof(T));
+        pipe->InitBuffer(selfL0_, 2, kUnit * plan_.kL0 * sizeof(T));
+        pipe->InitBuffer(sumL0_, 1, plan_.blockRows * (columns_ + kUnit) * sizeof(float));
+    }
+
+    // Tokens [rows.first, + rows.count) over columns [k.first, + k.count).
+    __aicore__ inline void Process(const Span& rows, const Span& k, uint32_t part) {
+        rows_ = AlignUp(rows.count, kUnit);
+        AscendC::LocalTensor<float> sums = sumL0_.AllocTensor<float>();
+        CopyIn(rows, k, 0);
+        for (uint32_t column = 0; column < k.count; column += plan_.kL1) {
+            CopyIn(rows, k, column + plan_.kL1);
+            Multiply(sums, Min(plan_.kL1, k.count - column), column == 0);
+        }
+        sumL0_.EnQue(sums);
+        CopyOut(rows, part);
+    }
+
+private:
+    static constexpr uint32_t kFractal = kUnit * kUnit;    // elements, of bfloat16 and of float32 sums
+    static constexpr uint32_t kOrderedFractals = 10;       // shorter Mmad into one matrix need a barrier between them
+
+    __aicore__ inline void CopyIn(const Span& rows, const Span& k, uint32_t column) {
+        if (column >= k.count) return;
+        const uint32_t columns = Min(plan_.kL1, k.count - column), first = k.first + column;
+        AscendC::LocalTensor<T> x = xL1_.AllocTensor<T>(), terms = termsL1_.AllocTensor<T>();
+        DataCopy(x, x_[static_cast<uint64_t>(rows.first) * plan_.rowElements + first], ToNz(rows.count, columns, plan_.rowElements, rows_));
+        // Rows that fill up the last 16 get other tokens: their results are not used.
+        if (rows_ != rows.count)
+            DataCopy(x[rows.count * kUnit], x_[first], ToNz(rows_ - rows.count, columns, plan_.rowElements, rows_));
+        for (uint32_t term = 0; term < kTerms; ++term)
+            DataCopy(terms[term * columns_ * plan_.kL1], terms_[static_cast<uint64_t>(term) * plan_.mix * plan_.termPitch + first],
+                     ToNz(plan_.mix, columns, plan_.termPitch, columns_));
+        xL1_.EnQue(x);
+        termsL1_.EnQue(terms);
+    }
+    static __aicore__ inline AscendC::Nd2NzParams ToNz(uint32_t rows, uint32_t columns, uint32_t gmPitch, uint32_t nzRows) {
+        return AscendC::Nd2NzParams(1, static_cast<uint16_t>(rows), static_cast<uint16_t>(columns), 0, static_cast<uint16_t>(gmPitch),
+                                    static_cast<uint16_t>(nzRows), 1, 0);
+    }
+
+    // Adds `columns` columns of K, the tile in L1.
+    __aicore__ inline void Multiply(const AscendC::LocalTensor<float>& sums, uint32_t columns, bool fromZero) {
+        const AscendC::LocalTensor<T> x = xL1_.DeQue<T>(), terms = termsL1_.DeQue<T>();
+        for (uint32_t k = 0; k < columns; k += plan_.kL0) {
+            const uint32_t depth = Min(plan_.kL0, columns - k);
+            LoadTerms(terms, k, CeilDiv(depth, kUnit));
+            const AscendC::LocalTensor<T> filter = termsL0_.DeQue<T>();
+            for (uint32_t row = 0; row < rows_; row += plan_.tileRows) {
+                const uint32_t rows = Min(plan_.tileRows, rows_ - row);
+                LoadX(x, k, row, rows, CeilDiv(depth, kUnit));
+                const AscendC::LocalTensor<T> left = xL0_.DeQue<T>();
+                MultiplyTerms(sums[row * columns_], left, filter, rows, depth, fromZero && k == 0);
+                MultiplySelf(sums[rows_ * columns_ + row * kUnit], x, left, k, row, rows, depth, fromZero && k == 0);
+                xL0_.FreeTensor(left);
+            }
+            termsL0_.FreeTensor(filter);
+        }
+        xL1_.FreeTensor(x);
+        termsL1_.FreeTensor(terms);
+    }
+
+    __aicore__ inline void LoadTerms(const AscendC::LocalTensor<T>& terms, uint32_t k, uint32_t fractals) {
+        const AscendC::LocalTensor<T> filter = termsL0_.AllocTensor<T>();
+        for (uint32_t term = 0; term < kTerms; ++term)  // NZ of [mix, k] is ZN of [k, mix]
+            LoadFractals(filter[term * columns_ * plan_.kL0], terms[term * columns_ * plan_.kL1 + k * columns_],
+                         fractals * columns_ / kUnit, 1);
+        termsL0_.EnQue(filter);
+    }
+    __aicore__ inline void LoadX(const AscendC::LocalTensor<T>& x, uint32_t k, uint32_t row, uint32_t rows, uint32_t fractals) {
+        const AscendC::LocalTensor<T> left = xL0_.AllocTensor<T>();
+#if defined(__DAV_C310__)
+        for (uint32_t i = 0; i < fractals; ++i)  // NZ as in L1
+            LoadFractals(left[i * rows * kUnit], x[(k + i * kUnit) * rows_ + row * kUnit], rows / kUnit, 1);
+#else
+        for (uint32_t i = 0; i < rows; i += kUnit)  // NZ -> ZZ
+            LoadFractals(left[i * fractals * kUnit], x[k * rows_ + (row + i) * kUnit], fractals, rows_ / kUnit);
+#endif
+        xL0_.EnQue(left);
+    }
+    static __aicore__ inline void LoadFractals(const AscendC::LocalTensor<T>& to, const AscendC::LocalTensor<T>& from, uint32_t count,
+                                               uint32_t stride) {
+        AscendC::LoadData2DParams params;
+        params.repeatTimes = static_cast<uint8_t>(count);
+        params.srcStride = static_cast<uint16_t>(stride);
+        AscendC::LoadData(to, from, params);
+    }
+
+    // The smallest terms first.
+    __aicore__ inline void MultiplyTerms(const AscendC::LocalTensor<float>& sums, const AscendC::LocalTensor<T>& left,
+                                         const AscendC::LocalTensor<T>& filter, uint32_t rows, uint32_t depth, bool fromZero) {
+        for (uint32_t term = 0; term < kTerms; ++term) {
+            AscendC::MmadParams params;
+            params.m = static_cast<uint16_t>(rows);
+            params.n = static_cast<uint16_t>(plan_.mix);
+            params.k = static_cast<uint16_t>(depth);
+            params.cmatrixInitVal = fromZero && term == 0;
+            AscendC::Mmad(sums, left, filter[term * columns_ * plan_.kL0], params);
+            if (rows * columns_ < kOrderedFractals * kFractal) AscendC::PipeBarrier<PIPE_M>();
+        }
+    }
+
+    // 16 tokens times themselves, group by group.
+    __aicore__ inline void MultiplySelf(const AscendC::LocalTensor<float>& squares, const AscendC::LocalTensor<T>& x,
+                                        const AscendC::LocalTensor<T>& left, uint32_t k, uint32_t row, uint32_t rows, uint32_t depth,
+                                        bool fromZero) {
+        const uint32_t fractals = CeilDiv(depth, kUnit);
+        AscendC::MmadParams params;
+        params.m = params.n = kUnit;
+        params.k = static_cast<uint16_t>(depth);
+        params.cmatrixInitVal = fromZero;
+        if (!fromZero) AscendC::PipeBarrier<PIPE_M>();  // the same sums a step before
+        for (uint32_t i = 0; i < rows; i += kUnit) {
+            AscendC::LocalTensor<T> right = selfL0_.AllocTensor<T>();
+            LoadFractals(right, x[k * rows_ + (row + i) * kUnit], fractals, rows_ / kUnit);
+            selfL0_.EnQue(right);
+            right = selfL0_.DeQue<T>();
+            AscendC::Mmad(squares[i * kUnit], left[i * fractals * kUnit], right, params);
+            selfL0_.FreeTensor(right);
+        }
+    }
+
+    __aicore__ inline void CopyOut(const Span& rows, uint32_t part) {
+        AscendC::LocalTensor<float> sums = sumL0_.DeQue<float>();
+        const uint64_t first = static_cast<uint64_t>(part) * plan_.rows.tokens + rows.first;
+        for (uint32_t row = 0; row < rows.count; row += plan_.tileRows)
+            Drain(partials_[(first + row) * plan_.partialPitch], sums[row * columns_], plan_.mix, Min(plan_.tileRows, rows.count - row),
+                  Min(plan_.tileRows, rows_ - row));
+        Drain(partials_[first * plan_.partialPitch + plan_.squareColumn], sums[rows_ * columns_], kUnit, rows.count, rows_);
+        sumL0_.FreeTensor(sums);
+    }
+    // [rows, columns] of a matrix of `nzRows` rows in L0C.
+    __aicore__ inline void Drain(const AscendC::GlobalTensor<float>& to, const AscendC::LocalTensor<float>& from, uint32_t columns,
+                                 uint32_t rows, uint32_t nzRows) {
+#if defined(__DAV_C310__)
+        AscendC::FixpipeParamsC310<AscendC::CO2Layout::ROW_MAJOR> params;
+#else
+        AscendC::FixpipeParamsV220 params;
+#endif
+        params.nSize = static_cast<uint16_t>(columns);
+        params.mSize = static_cast<uint16_t>(rows);
+        params.srcStride = static_cast<uint16_t>(nzRows);
+        params.dstStride = plan_.partialPitch;
+        AscendC::Fixpipe<float, float, AscendC::CFG_ROW_MAJOR>(to, from, params);
+    }
+
+    HcPreTilingData plan_;
+    uint32_t columns_ = 0;  // mix rounded up to 16
+    uint32_t rows_ = 0;     // of this block, rounded up to 16
+    AscendC::GlobalTensor<T> x_, terms_;
+    AscendC::GlobalTensor<float> partials_;
+    AscendC::TQue<AscendC::TPosition::A1, 2> xL1_;
+    AscendC::TQue<AscendC::TPosition::B1, 2> termsL1_;
+    AscendC::TQue<AscendC::TPosition::A2, 1> xL0_;
+    AscendC::TQue<AscendC::TPosition::B2, 1> termsL0_, selfL0_;
+    AscendC::TQue<AscendC::TPosition::CO1, 1> sumL0_;
+};
+
+}  // namespace hc

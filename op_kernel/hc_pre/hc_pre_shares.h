@@ -1,0 +1,23 @@
+// Equal shares, and the tiles of a share of K.
+#pragma once
+
+#include "../common/rows_copy.h"
+#include "hc_pre_tiling_data.h"
+
+namespace hc {
+
+constexpr uint32_t kUnit = 16;  // columns of K, tokens of a block
+
+// [first, first + count) of `total`, in units of 16: share `index`; the last may end early.
+struct Span {
+    uint32_t first = 0, count = 0;
+    __aicore__ inline Span(const HcPreShares& shares, uint32_t index, uint32_t total) {
+        if (index >= shares.count) return;
+        const uint32_t shorter = shares.count - shares.longer;
+        const uint32_t units = shares.units + (index >= shorter ? 1 : 0);
+        first = (index * shares.units + (index > shorter ? index - shorter : 0)) * kUnit;
+        count = Min(units * kUnit, total - first);
+    }
+};
+
+}  // namespace hc
