@@ -81,6 +81,20 @@ def assert_sinkhorn_matches(got, inputs, n, iters, eps, where=""):
     assert_matches("npu_hc_pre_sinkhorn.y", got[0], y, magnitude=magnitude, where=where)
 
 
+def assert_pre_matches(got, inputs, n, iters=20, norm_eps=1e-6, hc_eps=1e-6, where=""):
+    """All three results of npu_hc_pre for these inputs."""
+    arrays = {name: to_numpy(tensor) for name, tensor in inputs.items()}
+    x, fn = arrays["x"], arrays.pop("hc_fn")
+    with np.errstate(all="ignore"):
+        rest = {**arrays, "mixes": reference.projection(x, fn), "rsqrt": reference.hc_pre_inv_rms(x, norm_eps)}
+        y, post, comb = reference.hc_pre_sinkhorn(**rest, hc_mult=n, hc_sinkhorn_iters=iters, hc_eps=hc_eps)
+        rest.pop("x")
+        magnitude = (reference.pre_weights(**rest, hc_mult=n, hc_eps=hc_eps)[..., None] * np.abs(x)).sum(-2)
+    assert_matches("npu_hc_pre.post", got[1], post, where=where)
+    assert_matches("npu_hc_pre.comb_frag", got[2], comb, where=where)
+    assert_matches("npu_hc_pre.y", got[0], y, magnitude=magnitude, where=where)
+
+
 def assert_post_matches(got, inputs, where=""):
     """The result of npu_hc_post for these inputs. Each of the n + 1 products and n sums rounds once to float32, and the 950 flushes what
     is below float32's smallest normal number."""

@@ -58,6 +58,25 @@ def sinkhorn_inputs(law: str, rng: torch.Generator, tokens: tuple, n: int, d: in
     return {"mixes": mixes, "rsqrt": rsqrt[..., None] if rsqrt_keepdim else rsqrt, "hc_scale": scale, "hc_base": base, "x": x}
 
 
+def pre_inputs(law: str, rng: torch.Generator, tokens: tuple, n: int, d: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    mix, elements = (2 + n) * n, n * d
+    scale, base = uniform(rng, 3, low=-2, high=2), uniform(rng, mix, low=-2, high=2)
+    fn = torch.randn(mix, elements, generator=rng) / elements**0.5  # mixes of order 1, as the rows of x are normalised
+    if law == "published":  # the published test
+        x, fn = uniform(rng, *tokens, n, d, low=0, high=2).to(dtype), uniform(rng, mix, elements, low=0, high=1 / elements)
+        scale, base = uniform(rng, 3, low=0, high=2), uniform(rng, mix, low=0, high=2)
+    elif law == "exact":  # small integers: every sum of the projection is exact in float32, in any order
+        x = torch.randint(-4, 5, (*tokens, n, d), generator=rng).to(dtype)
+        fn = torch.randint(-8, 9, (mix, elements), generator=rng) / 64
+    else:
+        x = x_of(law, rng, tokens, n, d, dtype)
+    if law == "saturated":  # logits of +-50
+        fn, scale, base = torch.zeros_like(fn), torch.ones(3), (torch.rand(mix, generator=rng) - 0.5).sign() * 50
+    elif law == "closed":  # pre -> hc_eps, post -> 0
+        base[: 2 * n] = -40
+    return {"x": x, "hc_fn": fn, "hc_scale": scale, "hc_base": base}
+
+
 def post_inputs(law: str, rng: torch.Generator, tokens: tuple, n: int, d: int, dtype: torch.dtype,
                 weights: torch.dtype = torch.float32) -> dict[str, torch.Tensor]:
     # Far from doubly stochastic, so that a transposed comb shows.

@@ -30,6 +30,6 @@ void Gate(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::S
 }  // namespace
 
 TORCH_LIBRARY_IMPL(custom, Autograd, m) {
-    for (const char* name : {"npu_hc_post", "npu_hc_pre_inv_rms", "npu_hc_pre_sinkhorn"})
+    for (const char* name : {"npu_hc_post", "npu_hc_pre", "npu_hc_pre_inv_rms", "npu_hc_pre_sinkhorn"})
         m.impl(name, torch::CppFunction::makeFromBoxedFunction<&Gate>());
 }

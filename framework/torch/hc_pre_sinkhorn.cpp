@@ -1,46 +1,29 @@
 // npu_hc_pre_sinkhorn: mixing weights from the projected streams, Sinkhorn normalisation of the residual mix, weighted sum of the streams.
 #include "hc_pre_sinkhorn.h"
 
-#include <limits>
 #include <tuple>
 
 #include "op_support.h"
 
 namespace custom_ops {
 
-HcPreSinkhornShape CheckHcPreSinkhorn(const HcPreSinkhornInputs& in, int64_t hcMult, int64_t iterations, double eps) {
+HcMixingShape CheckHcPreSinkhorn(const HcPreSinkhornInputs& in, int64_t hcMult, int64_t iterations, double eps) {
     constexpr const char* kOp = "npu_hc_pre_sinkhorn";
-    CheckRange(kOp, "hc_mult", hcMult, 1, native::kMaxStreams);
-    CheckRange(kOp, "hc_sinkhorn_iters", iterations, 1, std::numeric_limits<int32_t>::max());
-    CheckFiniteNonNegative(kOp, "hc_eps", eps);
-
+    CheckMixingAttributes(kOp, hcMult, iterations, eps);
     CheckGiven(kOp, {{"mixes", &in.mixes}, {"rsqrt", &in.rsqrt}, {"hc_scale", &in.hcScale}, {"hc_base", &in.hcBase}, {"x", &in.x}});
-    const Sizes x = in.x.sizes();
-    if ((x.size() != 3 && x.size() != 4) || x[x.size() - 2] != hcMult)
-        Fail(kOp, "x must be [T, hc_mult, d] or [b, s, hc_mult, d] with hc_mult = " + std::to_string(hcMult) + ", got " + Text(x));
-    const Sizes tokens = x.slice(0, x.size() - 2);
-    const int64_t hidden = x.back();
-    if (hidden < 1) Fail(kOp, "d (dim -1 of x) must be at least 1, got x " + Text(x));
-    CheckDtype(kOp, "x", in.x, {ScalarType::BFloat16, ScalarType::Half, ScalarType::Float});
-
-    const int64_t mix = (2 + hcMult) * hcMult;
+    const HcMixingShape shape = CheckStreams(kOp, in.x, hcMult);
+    const Sizes tokens = in.x.sizes().slice(0, in.x.sizes().size() - 2);
     const bool flat = tokens.size() == 1;
-    const auto check = [&](const char* argument, const Tensor& tensor, const char* symbols, Sizes want) {
-        CheckDtype(kOp, argument, tensor, {ScalarType::Float});
-        if (tensor.sizes() == want) return;
-        Fail(kOp, std::string(argument) + " must be " + symbols + " = " + Text(want) + " to match x " + Text(x) + ", got " +
-                      Text(tensor.sizes()));
-    };
-    check("mixes", in.mixes, flat ? "[T, (2 + hc_mult) * hc_mult]" : "[b, s, (2 + hc_mult) * hc_mult]", Shape(tokens, {mix}));
+    CheckBeside(kOp, "mixes", in.mixes, flat ? "[T, (2 + hc_mult) * hc_mult]" : "[b, s, (2 + hc_mult) * hc_mult]",
+                Shape(tokens, {MixesPerToken(hcMult)}), in.x);
     if (in.rsqrt.sizes() == tokens) CheckDtype(kOp, "rsqrt", in.rsqrt, {ScalarType::Float});
-    else check("rsqrt", in.rsqrt, flat ? "[T] or [T, 1]" : "[b, s] or [b, s, 1]", Shape(tokens, {1}));
-    check("hc_scale", in.hcScale, "[3]", Shape({}, {3}));
-    check("hc_base", in.hcBase, "[(2 + hc_mult) * hc_mult]", Shape({}, {mix}));
+    else CheckBeside(kOp, "rsqrt", in.rsqrt, flat ? "[T] or [T, 1]" : "[b, s] or [b, s, 1]", Shape(tokens, {1}), in.x);
+    CheckScaleAndBase(kOp, in.hcScale, in.hcBase, in.x, hcMult);
     CheckDevice(kOp, "mixes", in.mixes, in.x);
     CheckDevice(kOp, "rsqrt", in.rsqrt, in.x);
     CheckDevice(kOp, "hc_scale", in.hcScale, in.x);
     CheckDevice(kOp, "hc_base", in.hcBase, in.x);
-    return {Shape(tokens, {hidden}), Shape(tokens, {hcMult}), Shape(tokens, {hcMult, hcMult}), Product(tokens), hidden};
+    return shape;
 }
 
 namespace {
@@ -50,7 +33,7 @@ std::tuple<Tensor, Tensor, Tensor> HcPreSinkhornCpu(const Tensor& mixes, const T
                                                     int64_t iterations, double eps) {
     // Past this, y cannot stay in a private cache anyway, and storing past it saves reading its lines first.
     constexpr int64_t kBypassBytes = 4 << 20;
-    const HcPreSinkhornShape shape = CheckHcPreSinkhorn({mixes, rsqrt, hcScale, hcBase, x}, hcMult, iterations, eps);
+    const HcMixingShape shape = CheckHcPreSinkhorn({mixes, rsqrt, hcScale, hcBase, x}, hcMult, iterations, eps);
     const Contiguous mixesIn(mixes), rsqrtIn(rsqrt), scaleIn(hcScale), baseIn(hcBase), xIn(x);
     Tensor y = NewEmpty(x, shape.y, x.scalar_type());
     Tensor post = NewEmpty(x, shape.post, ScalarType::Float);

@@ -63,14 +63,14 @@ inline native::Element ElementOf(const Tensor& tensor) {
 // Calls run(firstToken, lastToken) over all tokens, on as many threads as torch.set_num_threads allows. Threads take blocks of
 // tokens as they become free: a core that is busy elsewhere does not hold up the call. Below kSerialBytes a thread's start costs more than it saves.
 template <typename Run>
-void ForTokens(int64_t tokens, int64_t bytes, const Run& run) {
+void ForTokens(int64_t tokens, int64_t bytes, const Run& run, int64_t mostPerBlock = native::kTokensPerBlock) {
     constexpr int64_t kSerialBytes = 256 << 10;
     const int64_t threads = bytes < kSerialBytes ? 1 : torch::stable::get_num_threads();
     if (threads <= 1 || tokens <= 1) {
         if (tokens > 0) run(int64_t{0}, tokens);
         return;
     }
-    const int64_t rounds = (tokens + native::kTokensPerBlock * threads - 1) / (native::kTokensPerBlock * threads);
+    const int64_t rounds = (tokens + mostPerBlock * threads - 1) / (mostPerBlock * threads);
     const int64_t perBlock = (tokens + threads * rounds - 1) / (threads * rounds);
     const int64_t blocks = (tokens + perBlock - 1) / perBlock;
     std::atomic<int64_t> next{0};

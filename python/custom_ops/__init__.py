@@ -18,8 +18,8 @@ import types
 from . import _backend
 
 __version__ = "0.1.0"
-_OPERATORS = ("hc_post", "hc_pre_inv_rms", "hc_pre_sinkhorn")  # of .functional
-__all__ = [*_OPERATORS, "functional", "ops", "converter", "simulate", "sim", "npu", "KernelError", "BuildError"]
+_FUNCTIONS = ("hc_head", "hc_post", "hc_pre", "hc_pre_inv_rms", "hc_pre_sinkhorn")  # of .functional
+__all__ = [*_FUNCTIONS, "functional", "nn", "ops", "converter", "simulate", "sim", "npu", "KernelError", "BuildError"]
 
 _LAZY = {  # name: (module, attribute of it or None for the module)
     "simulate": (".simulate", "simulate"),
@@ -29,7 +29,7 @@ _LAZY = {  # name: (module, attribute of it or None for the module)
     "KernelError": (".errors", "KernelError"),
     "BuildError": (".errors", "BuildError"),
 }
-_TORCH = (*_OPERATORS, "functional", "ops")  # there once the operators are registered
+_TORCH = (*_FUNCTIONS, "functional", "nn", "ops")  # there once the operators are registered
 
 
 def _register() -> None:
@@ -43,7 +43,8 @@ def _register() -> None:
     torch.ops.load_library(str(_paths.library("custom_ops_torch")))
     ops = importlib.import_module(".ops", __name__)  # its schemas come from the library
     functional = importlib.import_module(".functional", __name__)
-    globals().update(ops=ops, functional=functional, **{name: getattr(functional, name) for name in _OPERATORS})
+    nn = importlib.import_module(".nn", __name__)
+    globals().update(ops=ops, functional=functional, nn=nn, **{name: getattr(functional, name) for name in _FUNCTIONS})
     if isinstance(sys.modules.get("torchair"), types.ModuleType):
         _register_converters()
     if "torch_npu" in sys.modules:

@@ -1,12 +1,15 @@
 """The operators as typed functions. Each is its torch.ops.custom.npu_* operator and nothing more: same dispatch (CPU, NPU, fake
-tensors, `custom_ops.simulate`), same gradients."""
+tensors, `custom_ops.simulate`), same gradients. hc_head, which has no operator of its own, is put together from operators here."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from . import _head
+
 _post = torch.ops.custom.npu_hc_post.default
+_pre = torch.ops.custom.npu_hc_pre.default
 _inv_rms = torch.ops.custom.npu_hc_pre_inv_rms.default
 _sinkhorn = torch.ops.custom.npu_hc_pre_sinkhorn.default
 
@@ -31,6 +34,61 @@ def hc_post(x: Tensor, residual: Tensor, post: Tensor, comb: Tensor) -> Tensor:
     Source: residual update of DeepSeek mHC (arXiv 2512.24880); docs/ops/hc_post.md.
     """
     return _post(x, residual, post, comb)
+
+
+def hc_pre(x: Tensor, hc_fn: Tensor, hc_scale: Tensor, hc_base: Tensor, *, hc_mult: int = 4, hc_sinkhorn_iters: int = 20,
+           norm_eps: float = 1e-6, hc_eps: float = 1e-6) -> tuple[Tensor, Tensor, Tensor]:
+    """The residual streams merged into the input of a block, and the weights that merge its output again: all that stands before a
+    block (mHC).
+
+    With n = hc_mult, and x[t] flattened to n * d values:
+
+        rs[t]         = 1 / sqrt(mean of x[t]^2 + norm_eps)
+        mixes[t, m]   = sum_k x[t, k] * hc_fn[m, k]
+        y, post, comb = hc_pre_sinkhorn(mixes, rs, hc_scale, hc_base, x, hc_mult, hc_sinkhorn_iters, hc_eps)
+
+    Args:
+        x:        [T, n, d] or [b, s, n, d]   bfloat16 | float16 | float32; d at least 1, T may be 0.
+        hc_fn:    [(2 + n) * n, n * d]        float32; rows in the order pre, post, comb (row-major, source stream first).
+        hc_scale: [3]                         float32; of pre, post, comb.
+        hc_base:  [(2 + n) * n]               float32.
+        hc_mult:  n, 1 to 16.
+        hc_sinkhorn_iters: at least 1; iteration 1 is the softmax and one column step.
+        norm_eps: of the mean square; finite, >= 0.
+        hc_eps:   of the weights and of the Sinkhorn sums; finite, >= 0.
+        Tensors that are not contiguous are made so.
+    Returns:
+        y [T, d] or [b, s, d] in the dtype of x, post [..., n] and comb_frag [..., n, n] in float32: what hc_post takes. New tensors: no
+        input is written, none is aliased.
+    Raises: RuntimeError naming the argument that does not fit, before anything runs.
+    Accuracy: every product of x and hc_fn is that of float32, sums are in float32; docs/ops/hc_pre.md has the bound. The CPU result
+        does not depend on the number of threads nor on the other tokens of the call.
+    Gradient: of all four tensors, computed in float32; a second derivative works too.
+    Source: DeepSeek mHC (arXiv 2512.24880); docs/ops/hc_pre.md.
+    """
+    return _pre(x, hc_fn, hc_scale, hc_base, hc_mult=hc_mult, hc_sinkhorn_iters=hc_sinkhorn_iters, norm_eps=norm_eps, hc_eps=hc_eps)
+
+
+def hc_head(x: Tensor, hc_fn: Tensor, hc_scale: Tensor, hc_base: Tensor, *, norm_eps: float = 1e-6, hc_eps: float = 1e-6) -> Tensor:
+    """The residual streams merged into one after the last layer (mHC): the weights of hc_pre alone, no post, no comb.
+
+        y[t] = sum_i pre[t, i] * x[t, i],  pre[t, i] = sigmoid(rs[t] * sum_k x[t, k] * hc_fn[i, k] * hc_scale + hc_base[i]) + hc_eps
+
+    with rs as in hc_pre. Not an operator of its own: hc_pre_inv_rms and PyTorch's, on whatever device x is.
+
+    Args:
+        x:        [T, n, d] or [b, s, n, d]  bfloat16 | float16 | float32; n is 1 to 16, d at least 1, T may be 0.
+        hc_fn:    [n, n * d]                 float32.
+        hc_scale: [1]                        float32.
+        hc_base:  [n]                        float32.
+        norm_eps, hc_eps: finite, >= 0.
+    Returns: [T, d] or [b, s, d], dtype of x; computed in float32, rounded once to nearest even.
+    Raises: RuntimeError naming the argument that does not fit, before anything runs.
+    Gradient: of all four tensors.
+    Source: DeepSeek mHC (arXiv 2512.24880); docs/ops/hc_pre.md.
+    """
+    _head.check(x, hc_fn, hc_scale, hc_base, norm_eps, hc_eps)
+    return _head.compute(x, hc_fn, hc_scale, hc_base, norm_eps, hc_eps)
 
 
 def hc_pre_inv_rms(x: Tensor, *, epsilon: float = 1e-20) -> Tensor:

@@ -56,6 +56,23 @@ def hc_pre_sinkhorn(mixes, rsqrt, hc_scale, hc_base, x, hc_mult=4, hc_sinkhorn_i
     return (pre[..., None] * x).sum(-2), post, c
 
 
+def projection(x, hc_fn) -> np.ndarray:
+    """[..., n, d] and [m, n d] -> [..., m]: the mixes of hc_pre before they are multiplied by 1 / RMS."""
+    x = to_float64(x)
+    return x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1]) @ to_float64(hc_fn).T
+
+
+def hc_pre(x, hc_fn, hc_scale, hc_base, hc_mult=4, hc_sinkhorn_iters=20, norm_eps=1e-6, hc_eps=1e-6):
+    """(y [..., d], post [..., n], comb_frag [..., n, n])"""
+    return hc_pre_sinkhorn(projection(x, hc_fn), hc_pre_inv_rms(x, norm_eps), hc_scale, hc_base, x, hc_mult, hc_sinkhorn_iters, hc_eps)
+
+
+def hc_head(x, hc_fn, hc_scale, hc_base, norm_eps=1e-6, hc_eps=1e-6) -> np.ndarray:
+    """[..., n, d] -> [..., d]: the weighted sum of hc_pre alone."""
+    pre = pre_weights(projection(x, hc_fn), hc_pre_inv_rms(x, norm_eps), hc_scale, hc_base, np.shape(x)[-2], hc_eps)
+    return (pre[..., None] * to_float64(x)).sum(-2)
+
+
 def hc_post(x, residual, post, comb) -> np.ndarray:
     """[..., n, d]: y[j] = post[j] * x + sum_i comb[i, j] * residual[i]; the sum is over the first index of comb."""
     x, residual, post, comb = map(to_float64, (x, residual, post, comb))

@@ -1,8 +1,7 @@
 """What npu_hc_post does not accept: one case per check, in the same words on the CPU, on every simulated chip and for fake tensors."""
 
-import pytest
+import refusals
 import torch
-from inputs import refusal
 
 import custom_ops
 
@@ -14,10 +13,7 @@ def good(tokens=(3,), n=4, d=16):
             "post": torch.zeros(*tokens, n), "comb": torch.zeros(*tokens, n, n)}
 
 
-def case(message, tokens=(3,), **changes):
-    return {**good(tokens), **changes}, f"{OP}: {message}"
-
-
+case = refusals.cases(OP, good)
 Z = torch.zeros
 REFUSED = {
     "residual_rank2": case("residual must be [T, hc_mult, d] or [b, s, hc_mult, d], got [4, 16]", residual=Z(4, 16).bfloat16()),
@@ -43,34 +39,4 @@ REFUSED = {
                        comb=Z(2, 3, 4, 5)),
 }
 
-
-def call(arguments):
-    return custom_ops.hc_post(**arguments)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refuses(name, backend):
-    arguments, message = REFUSED[name]
-    with backend:
-        assert refusal(lambda: call(arguments)).startswith(message)
-    if not backend.simulated:
-        assert refusal(lambda: call(arguments)) == message
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_fake_refuses_in_the_same_words(name):
-    arguments, message = REFUSED[name]
-    assert refusal(lambda: call({key: value.to("meta") for key, value in arguments.items()})) == message
-
-
-@pytest.mark.parametrize("argument", ["residual", "post", "comb"])
-def test_refuses_mixed_devices(argument):
-    arguments = {key: value.to("meta") for key, value in good().items()}
-    arguments[argument] = good()[argument]
-    assert refusal(lambda: call(arguments)) == f"{OP}: {argument} is on cpu and x on meta, all must be on one device"
-
-
-def test_accepts_what_the_cases_change():
-    """The cases above fail for what they change, not for what they start from."""
-    for tokens in ((3,), (2, 3)):
-        call(good(tokens))
+globals().update(refusals.tests(OP, custom_ops.hc_post, good, REFUSED))

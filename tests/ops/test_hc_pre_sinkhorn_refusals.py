@@ -1,8 +1,7 @@
 """What npu_hc_pre_sinkhorn does not accept: one case per check, in the same words on the CPU, on every simulated chip and for fake tensors."""
 
-import pytest
+import refusals
 import torch
-from inputs import refusal
 
 import custom_ops
 
@@ -15,10 +14,7 @@ def good(tokens=(3,), n=4, d=16):
             "hc_base": torch.zeros(mix), "x": torch.zeros(*tokens, n, d, dtype=torch.bfloat16)}
 
 
-def case(message, tokens=(3,), **changes):
-    return {**good(tokens), **changes}, f"{OP}: {message}"
-
-
+case = refusals.cases(OP, good)
 Z = torch.zeros
 REFUSED = {
     "hc_mult0": case("hc_mult must be 1 to 16, got 0", hc_mult=0),
@@ -57,35 +53,4 @@ REFUSED = {
     "base_dtype": case("hc_base dtype int64 is not supported, use float32", hc_base=Z(24).long()),
 }
 
-
-def call(arguments):
-    return custom_ops.hc_pre_sinkhorn(**arguments)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refuses(name, backend):
-    arguments, message = REFUSED[name]
-    with backend:
-        assert refusal(lambda: call(arguments)).startswith(message)
-    if not backend.simulated:
-        assert refusal(lambda: call(arguments)) == message
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_fake_refuses_in_the_same_words(name):
-    arguments, message = REFUSED[name]
-    on_meta = {key: value.to("meta") if isinstance(value, torch.Tensor) else value for key, value in arguments.items()}
-    assert refusal(lambda: call(on_meta)) == message
-
-
-@pytest.mark.parametrize("argument", ["mixes", "rsqrt", "hc_scale", "hc_base"])
-def test_refuses_mixed_devices(argument):
-    arguments = {key: value.to("meta") for key, value in good().items()}
-    arguments[argument] = good()[argument]
-    assert refusal(lambda: call(arguments)) == f"{OP}: {argument} is on cpu and x on meta, all must be on one device"
-
-
-def test_accepts_what_the_cases_change():
-    """The cases above fail for what they change, not for what they start from."""
-    for tokens in ((3,), (2, 3)):
-        call(good(tokens))
+globals().update(refusals.tests(OP, custom_ops.hc_pre_sinkhorn, good, REFUSED))

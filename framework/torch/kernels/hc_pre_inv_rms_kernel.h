@@ -61,15 +61,18 @@ static double SquareSumWide(const T* x, int64_t count) {
 }
 
 template <typename T>
+static float InverseRms(const T* x, int64_t count, double epsilon) {
+    double sum = SquareSum(x, count);
+    // Squares above 2^127 are inf in float32, those below 2^-126 lose bits: 2^-100 for the sum is well clear of both. Not >: NaN too.
+    if (!(sum >= 0x1p-100 && sum <= 0x1p127)) sum = SquareSumWide(x, count);
+    return static_cast<float>(1.0 / std::sqrt(sum / static_cast<double>(count) + epsilon));
+}
+
+template <typename T>
 static void InvRmsRows(const InvRmsArgs& args, int64_t firstToken, int64_t lastToken) {
     const int64_t count = args.elementsPerToken;
     const T* x = static_cast<const T*>(args.x) + firstToken * count;
-    for (int64_t token = firstToken; token < lastToken; ++token, x += count) {
-        double sum = SquareSum(x, count);
-        // Squares above 2^127 are inf in float32, those below 2^-126 lose bits: 2^-100 for the sum is well clear of both. Not >: NaN too.
-        if (!(sum >= 0x1p-100 && sum <= 0x1p127)) sum = SquareSumWide(x, count);
-        args.y[token] = static_cast<float>(1.0 / std::sqrt(sum / static_cast<double>(count) + args.epsilon));
-    }
+    for (int64_t token = firstToken; token < lastToken; ++token, x += count) args.y[token] = InverseRms(x, count, args.epsilon);
 }
 
 static void InvRms(const InvRmsArgs& args, int64_t firstToken, int64_t lastToken) {

@@ -36,6 +36,22 @@ struct SinkhornArgs {
     bool bypassCache;    // y is larger than the caches: store it past them
 };
 
+struct ProjectionArgs {
+    const void* x;    // [T, elementsPerToken]
+    const float* fn;  // [rows, elementsPerToken]
+    float* raw;       // [T, rows]
+    Element element;  // of x
+    int64_t elementsPerToken;  // hc_mult * d
+    int32_t rows;     // (2 + hc_mult) * hc_mult
+};
+
+struct PreArgs {
+    SinkhornArgs mixing;  // mixes: null, or the projection that `project` has made; rsqrt: not used
+    const float* fn;      // [(2 + n) * n, n * d]
+    double normEpsilon;
+    int64_t tokensPerBlock;  // as many as stay in the cache between the projection and the weighted sum
+};
+
 struct PostArgs {
     const void* x;         // [T, d]
     const void* residual;  // [T, n, d]
@@ -53,6 +69,9 @@ struct Kernels {
     const char* name;
     void (*invRms)(const InvRmsArgs& args, int64_t firstToken, int64_t lastToken);
     void (*sinkhorn)(const SinkhornArgs& args, int64_t firstToken, int64_t lastToken);
+    // Rows [firstRow, lastRow) of raw, for all tokens.
+    void (*project)(const ProjectionArgs& args, int64_t tokens, int64_t firstRow, int64_t lastRow);
+    void (*pre)(const PreArgs& args, int64_t firstToken, int64_t lastToken);
     void (*post)(const PostArgs& args, int64_t firstToken, int64_t lastToken);
 };
 

@@ -4,6 +4,7 @@
 #include <torch/csrc/stable/library.h>
 
 #include "../hc_post.h"
+#include "../hc_pre.h"
 #include "../hc_pre_inv_rms.h"
 #include "../hc_pre_sinkhorn.h"
 #include "aclnn_op.h"
@@ -21,6 +22,20 @@ Tensor HcPost(const Tensor& x, const Tensor& residual, const Tensor& post, const
     return y;
 }
 
+std::tuple<Tensor, Tensor, Tensor> HcPre(const Tensor& x, const Tensor& hcFn, const Tensor& hcScale, const Tensor& hcBase, int64_t hcMult,
+                                         int64_t iterations, double normEps, double hcEps) {
+    const HcMixingShape shape = CheckHcPre({x, hcFn, hcScale, hcBase}, {hcMult, iterations, normEps, hcEps});
+    const OnDeviceOf device(x);
+    Tensor y = NewEmpty(x, shape.y, x.scalar_type());
+    Tensor post = NewEmpty(x, shape.post, ScalarType::Float);
+    Tensor comb = NewEmpty(x, shape.comb, ScalarType::Float);
+    if (shape.tokens != 0) {
+        static const AclnnOp op("HcPre");
+        op(x, hcFn, hcScale, hcBase, hcMult, iterations, hcEps, normEps, Out{y}, Out{post}, Out{comb});  // hcEps first, as in the OpDef
+    }
+    return {std::move(y), std::move(post), std::move(comb)};
+}
+
 Tensor HcPreInvRms(const Tensor& x, double epsilon) {
     const HcPreInvRmsShape shape = CheckHcPreInvRms(x, epsilon);
     const OnDeviceOf device(x);
@@ -33,7 +48,7 @@ Tensor HcPreInvRms(const Tensor& x, double epsilon) {
 
 std::tuple<Tensor, Tensor, Tensor> HcPreSinkhorn(const Tensor& mixes, const Tensor& rsqrt, const Tensor& hcScale, const Tensor& hcBase,
                                                  const Tensor& x, int64_t hcMult, int64_t iterations, double eps) {
-    const HcPreSinkhornShape shape = CheckHcPreSinkhorn({mixes, rsqrt, hcScale, hcBase, x}, hcMult, iterations, eps);
+    const HcMixingShape shape = CheckHcPreSinkhorn({mixes, rsqrt, hcScale, hcBase, x}, hcMult, iterations, eps);
     const OnDeviceOf device(x);
     Tensor y = NewEmpty(x, shape.y, x.scalar_type());
     Tensor post = NewEmpty(x, shape.post, ScalarType::Float);
@@ -49,6 +64,7 @@ std::tuple<Tensor, Tensor, Tensor> HcPreSinkhorn(const Tensor& mixes, const Tens
 
 STABLE_TORCH_LIBRARY_IMPL(custom, PrivateUse1, m) {
     m.impl("npu_hc_post", TORCH_BOX(&HcPost));
+    m.impl("npu_hc_pre", TORCH_BOX(&HcPre));
     m.impl("npu_hc_pre_inv_rms", TORCH_BOX(&HcPreInvRms));
     m.impl("npu_hc_pre_sinkhorn", TORCH_BOX(&HcPreSinkhorn));
 }

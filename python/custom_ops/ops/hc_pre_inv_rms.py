@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from .. import _autograd
-from .._fake import FLOATS, MAX_STREAMS, check_dtype, check_finite_non_negative, fail, shape_text
+from .._fake import check_finite_non_negative
+from . import _mixing
 from ._opdef import OpDefCall
 
 NAME = "npu_hc_pre_inv_rms"
@@ -14,14 +15,7 @@ OP_TYPE = "HcPreInvRms"
 
 
 def check(x: Tensor, epsilon: float) -> None:
-    if x.dim() not in (3, 4):
-        fail(NAME, f"x must be [T, hc_mult, d] or [b, s, hc_mult, d], got {shape_text(x.shape)}")
-    check_dtype(NAME, "x", x, FLOATS)
-    *_, streams, hidden = x.shape
-    message = lambda: f"{NAME}: hc_mult (dim -2 of x) must be 1 to {MAX_STREAMS}, got x {shape_text(x.shape)}"  # noqa: E731
-    torch._check(streams >= 1, message)
-    torch._check(streams <= MAX_STREAMS, message)
-    torch._check(hidden >= 1, lambda: f"{NAME}: d (dim -1 of x) must be at least 1, got x {shape_text(x.shape)}")
+    _mixing.check_any_streams(NAME, x)
     check_finite_non_negative(NAME, "epsilon", epsilon)
 
 

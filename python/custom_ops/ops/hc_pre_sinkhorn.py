@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from .. import _autograd
-from .._fake import (FLOATS, MAX_STREAMS, check_device, check_dtype, check_finite_non_negative, check_range, check_sizes, fail,
-                     shape_text)
+from .._fake import check_device
+from . import _mixing
 from ._opdef import OpDefCall
 
 NAME = "npu_hc_pre_sinkhorn"
@@ -22,32 +22,14 @@ OP_TYPE = "HcPreSinkhorn"
 
 def check(mixes: Tensor, rsqrt: Tensor, hc_scale: Tensor, hc_base: Tensor, x: Tensor, hc_mult: int, hc_sinkhorn_iters: int,
           hc_eps: float) -> None:
-    check_range(NAME, "hc_mult", hc_mult, 1, MAX_STREAMS)
-    check_range(NAME, "hc_sinkhorn_iters", hc_sinkhorn_iters, 1, 2**31 - 1)
-    check_finite_non_negative(NAME, "hc_eps", hc_eps)
-
-    given = shape_text(x.shape)
-    wrong_x = f"x must be [T, hc_mult, d] or [b, s, hc_mult, d] with hc_mult = {hc_mult}, got {given}"
-    if x.dim() not in (3, 4):
-        fail(NAME, wrong_x)
-    torch._check(x.shape[-2] == hc_mult, lambda: f"{NAME}: {wrong_x}")
-    torch._check(x.shape[-1] >= 1, lambda: f"{NAME}: d (dim -1 of x) must be at least 1, got x {given}")
-    check_dtype(NAME, "x", x, FLOATS)
-
+    _mixing.check_attributes(NAME, hc_mult, hc_sinkhorn_iters, hc_eps)
+    _mixing.check_streams(NAME, x, hc_mult)
     tokens = tuple(x.shape[:-2])
-    mix = (2 + hc_mult) * hc_mult
     form = "[T" if len(tokens) == 1 else "[b, s"
-
-    def check_argument(argument: str, tensor: Tensor, symbols: str, shown: tuple, want: tuple) -> None:
-        check_dtype(NAME, argument, tensor, (torch.float32,))
-        check_sizes(tensor.shape, want, lambda: f"{NAME}: {argument} must be {symbols} = {shape_text(shown)} to match x {given}, "
-                                                f"got {shape_text(tensor.shape)}")
-
-    check_argument("mixes", mixes, f"{form}, (2 + hc_mult) * hc_mult]", (*tokens, mix), (*tokens, mix))
-    check_argument("rsqrt", rsqrt, f"{form}] or {form}, 1]", (*tokens, 1),
-                   tokens if rsqrt.dim() == len(tokens) else (*tokens, 1))
-    check_argument("hc_scale", hc_scale, "[3]", (3,), (3,))
-    check_argument("hc_base", hc_base, "[(2 + hc_mult) * hc_mult]", (mix,), (mix,))
+    _mixing.check_beside(NAME, "mixes", mixes, f"{form}, (2 + hc_mult) * hc_mult]", (*tokens, _mixing.mixes_per_token(hc_mult)), x)
+    _mixing.check_beside(NAME, "rsqrt", rsqrt, f"{form}] or {form}, 1]", tokens if rsqrt.dim() == len(tokens) else (*tokens, 1), x,
+                         shown=(*tokens, 1))
+    _mixing.check_scale_and_base(NAME, hc_scale, hc_base, x, hc_mult)
     for argument, tensor in (("mixes", mixes), ("rsqrt", rsqrt), ("hc_scale", hc_scale), ("hc_base", hc_base)):
         check_device(NAME, argument, tensor, x)
 
@@ -56,9 +38,7 @@ def check(mixes: Tensor, rsqrt: Tensor, hc_scale: Tensor, hc_base: Tensor, x: Te
 def fake(mixes: Tensor, rsqrt: Tensor, hc_scale: Tensor, hc_base: Tensor, x: Tensor, hc_mult: int = 4,
          hc_sinkhorn_iters: int = 20, hc_eps: float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
     check(mixes, rsqrt, hc_scale, hc_base, x, hc_mult, hc_sinkhorn_iters, hc_eps)
-    *tokens, _, hidden = x.shape
-    return (x.new_empty((*tokens, hidden)), x.new_empty((*tokens, hc_mult), dtype=torch.float32),
-            x.new_empty((*tokens, hc_mult, hc_mult), dtype=torch.float32))
+    return _mixing.results(x, hc_mult)
 
 
 def to_opdef(mixes: Tensor, rsqrt: Tensor, hc_scale: Tensor, hc_base: Tensor, x: Tensor, hc_mult: int = 4,

@@ -1,0 +1,83 @@
+// npu_hc_pre: inverse RMS, projection, Sinkhorn and weighted sum of the streams in one call.
+#include "hc_pre.h"
+
+#include <memory>
+#include <tuple>
+
+#include "op_support.h"
+
+namespace custom_ops {
+
+HcMixingShape CheckHcPre(const HcPreInputs& in, const HcPreAttributes& attributes) {
+    constexpr const char* kOp = "npu_hc_pre";
+    const int64_t hcMult = attributes.hcMult;
+    CheckMixingAttributes(kOp, hcMult, attributes.iterations, attributes.hcEps);
+    CheckFiniteNonNegative(kOp, "norm_eps", attributes.normEps);
+    CheckGiven(kOp, {{"x", &in.x}, {"hc_fn", &in.hcFn}, {"hc_scale", &in.hcScale}, {"hc_base", &in.hcBase}});
+    const HcMixingShape shape = CheckStreams(kOp, in.x, hcMult);
+    CheckBeside(kOp, "hc_fn", in.hcFn, "[(2 + hc_mult) * hc_mult, hc_mult * d]", Shape({}, {MixesPerToken(hcMult), hcMult * shape.hidden}), in.x);
+    CheckScaleAndBase(kOp, in.hcScale, in.hcBase, in.x, hcMult);
+    CheckDevice(kOp, "hc_fn", in.hcFn, in.x);
+    CheckDevice(kOp, "hc_scale", in.hcScale, in.x);
+    CheckDevice(kOp, "hc_base", in.hcBase, in.x);
+    return shape;
+}
+
+namespace {
+
+// Of x, between its two readings: half of a second-level cache of 2 MiB, the other half is for fn.
+constexpr int64_t kBlockBytes = 1 << 20;
+// Up to here all tokens together read fn once and its rows are split over the threads; with more tokens x is the larger one.
+constexpr int64_t kRowSplitTokens = 32;
+constexpr int64_t kSerialBytes = 256 << 10;  // of fn
+
+// raw [T, rows]; the order of every sum is the same as without the split.
+std::unique_ptr<float[]> ProjectBeforehand(const native::ProjectionArgs& args, int64_t tokens) {
+    const int64_t threads = torch::stable::get_num_threads();
+    if (tokens == 0 || tokens > kRowSplitTokens || threads <= 1 || args.rows * args.elementsPerToken * 4 < kSerialBytes) return nullptr;
+    std::unique_ptr<float[]> raw(new float[tokens * args.rows]);
+    native::ProjectionArgs into = args;
+    into.raw = raw.get();
+    const int64_t perThread = (args.rows + threads - 1) / threads;
+    torch::stable::parallel_for(0, args.rows, perThread, [&](int64_t first, int64_t last) {
+        native::HostKernels().project(into, tokens, first, last);
+    });
+    return raw;
+}
+
+std::tuple<Tensor, Tensor, Tensor> HcPreCpu(const Tensor& x, const Tensor& hcFn, const Tensor& hcScale, const Tensor& hcBase, int64_t hcMult,
+                                            int64_t iterations, double normEps, double hcEps) {
+    // Past this, y cannot stay in a private cache anyway, and storing past it saves reading its lines first.
+    constexpr int64_t kBypassBytes = 4 << 20;
+    const HcMixingShape shape = CheckHcPre({x, hcFn, hcScale, hcBase}, {hcMult, iterations, normEps, hcEps});
+    const Contiguous xIn(x), fnIn(hcFn), scaleIn(hcScale), baseIn(hcBase);
+    Tensor y = NewEmpty(x, shape.y, x.scalar_type());
+    Tensor post = NewEmpty(x, shape.post, ScalarType::Float);
+    Tensor comb = NewEmpty(x, shape.comb, ScalarType::Float);
+    const int64_t yBytes = shape.tokens * shape.hidden * static_cast<int64_t>(x.element_size());
+    const int64_t tokenBytes = hcMult * shape.hidden * static_cast<int64_t>(x.element_size());
+    const int64_t perBlock = std::clamp<int64_t>(kBlockBytes / tokenBytes / native::kTokensPerBlock, 1, 4) * native::kTokensPerBlock;
+    const native::Element element = ElementOf(x);
+    const native::ProjectionArgs projection{xIn.Data(), fnIn.Floats(), nullptr, element, hcMult * shape.hidden,
+                                            static_cast<int32_t>(MixesPerToken(hcMult))};
+    const std::unique_ptr<float[]> raw = ProjectBeforehand(projection, shape.tokens);
+    const native::PreArgs args{{raw.get(), nullptr, scaleIn.Floats(), baseIn.Floats(), xIn.Data(), y.mutable_data_ptr(),
+                                static_cast<float*>(post.mutable_data_ptr()), static_cast<float*>(comb.mutable_data_ptr()), element,
+                                static_cast<int32_t>(hcMult), shape.hidden, iterations, static_cast<float>(hcEps), yBytes >= kBypassBytes},
+                               fnIn.Floats(), normEps, perBlock};
+    const native::Kernels& kernels = native::HostKernels();
+    // Every byte of x is multiplied MixesPerToken times: threads pay much earlier than for one that is only read.
+    ForTokens(shape.tokens, yBytes * (hcMult + 1) * (raw ? 1 : MixesPerToken(hcMult)),
+              [&](int64_t first, int64_t last) { kernels.pre(args, first, last); }, perBlock);
+    return {std::move(y), std::move(post), std::move(comb)};
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY_FRAGMENT(custom, m) {
+    m.def("npu_hc_pre(Tensor x, Tensor hc_fn, Tensor hc_scale, Tensor hc_base, *, int hc_mult=4, int hc_sinkhorn_iters=20, "
+          "float norm_eps=1e-6, float hc_eps=1e-6) -> (Tensor y, Tensor post, Tensor comb_frag)");
+}
+STABLE_TORCH_LIBRARY_IMPL(custom, CPU, m) { m.impl("npu_hc_pre", TORCH_BOX(&HcPreCpu)); }
+
+}  // namespace custom_ops
