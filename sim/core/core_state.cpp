@@ -25,7 +25,7 @@ LaunchState::LaunchState(const LaunchRequest& launchRequest, Declared byKernel)
 CoreState::CoreState(LaunchState& launch, uint32_t index)
     : launch_(launch), options_(launch.request.options), index_(index), memory_(LocalMemory::Take(launch.soc)), core_(*this),
       fast_(!options_.checks && !options_.trace && options_.adversarialSeed == 0), adversarial_(options_.adversarialSeed != 0),
-      timeline_(launch.soc, launch.activeBlocks), pending_(options_.adversarialSeed, index),
+      timeline_(launch.soc, launch.activeBlocks, options_.trace), pending_(options_.adversarialSeed, index),
       findings_(options_.ignoredRules, size_t(std::max(options_.maxFindings, 1))) {
     core_.operandsNeeded_ = options_.checks || options_.trace;
     if (options_.checks) memory_->StartShadows();
@@ -122,9 +122,8 @@ CoreResult CoreState::Result() {
     CoreResult result;
     result.stats.core = index_;
     result.stats.name = launch_.layout.Name(index_);
-    result.gmBytes = timeline_.GmBytes();
     for (int p = 0; p < kPipes; ++p) result.stats.pipes[p] = timeline_.Stats(Pipe(p));
-    result.stats.endCycles = timeline_.End();
+    result.log = timeline_.TakeLog();
     result.findings = findings_.Take();
     for (const Buffer& buffer : buffers_) {
         if (buffer.memory == Memory::UB) result.ubPeakBytes = std::max(result.ubPeakBytes, buffer.address + buffer.bytes);
@@ -132,6 +131,7 @@ CoreResult CoreState::Result() {
         result.buffers.push_back({buffer.Name(), buffer.position, buffer.memory, buffer.address, buffer.bytes, buffer.count});
     }
     result.slices = std::move(slices_);
+    result.sliceSteps = std::move(sliceSteps_);
     result.sites = std::move(sites_);
     if (options_.checks) result.epochs = gm_.TakeEpochs();
     result.learnt = std::move(learnt_);

@@ -29,11 +29,12 @@ struct CoreResult {                  // what outlives the core
     std::vector<Finding> findings;
     std::vector<BufferRecord> buffers;
     uint64_t ubPeakBytes = 0;
-    std::vector<Slice> slices;
+    std::vector<Slice> slices;       // without their times, which the replay of these steps tells
+    std::vector<uint32_t> sliceSteps;
+    TimeLog log;
     Sites sites;
     std::vector<EpochLog> epochs;
     ForeignLog learnt;
-    uint64_t gmBytes = 0;
 };
 
 // Blocks that have their cores at the same time.
@@ -93,7 +94,7 @@ private:
 
     // --- issue.cpp
     bool Issue(const Instruction& instruction);
-    void AddSlice(const Instruction& instruction, const Timeline::Span& span);
+    void AddSlice(const Instruction& instruction, uint64_t bytes);
     void CheckTimeout();
     void Reach(const char* name, Location where) {         // the kernel calls an API that the device would execute
         constexpr uint64_t kTimeoutEvery = 1024;           // calls; reading the clock costs as much as issuing one
@@ -122,9 +123,10 @@ private:
         double time = 0;
         Location where;
     };
-    Flag& FlagOf(Pipe source, Pipe destination, int id) {
-        return flags_[size_t((int(source) * kPipes + int(destination)) * kEvents + id)];
+    static uint32_t EventOf(Pipe source, Pipe destination, int id) {
+        return uint32_t((int(source) * kPipes + int(destination)) * kEvents + id);
     }
+    Flag& FlagOf(Pipe source, Pipe destination, int id) { return flags_[EventOf(source, destination, id)]; }
     void CheckEvent(const char* api, Pipe source, Pipe destination, int id, Location where);
     void ReportFlagsLeftSet();
     // --- cross_core.cpp
@@ -157,7 +159,6 @@ private:
     // A check of the core itself: fatal unless the user ignores the rule.
     void Violation(Rule rule, const Instruction& instruction, const Operand& operand, std::string message);
 
-    static constexpr int kEvents = 8;
     LaunchState& launch_;
     const LaunchOptions& options_;
     const uint32_t index_;           // of the core in the launch
@@ -183,6 +184,7 @@ private:
     std::array<Flag, size_t(kPipes * kPipes * kEvents)> flags_{};
     std::vector<Buffer> buffers_;
     std::vector<Slice> slices_;
+    std::vector<uint32_t> sliceSteps_;
 };
 
 // Process-wide copy of a string that may live in a kernel library.

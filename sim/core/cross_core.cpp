@@ -71,8 +71,9 @@ void CoreState::Meet(Location where, bool soft, bool withCubes) {
     Rendezvous::Arrival arrival = Arrive(Pipe::S, where);   // after the barrier S knows all pipes
     arrival.where = where;
     arrival.time = timeline_.End();
+    const Rendezvous::Scope scope = everyone ? Rendezvous::Scope::All : Rendezvous::Scope::Vector;
     const Rendezvous::Outcome outcome = launch_.rendezvous.Meet(
-        index_, everyone && mixed ? Rendezvous::Scope::All : Rendezvous::Scope::Vector, &arrival,
+        index_, scope, &arrival,
         [this, mixed] {
             for (const CoreState* core : launch_.cores)
                 if (!mixed) core->gm_.Publish(&launch_.written);
@@ -80,7 +81,7 @@ void CoreState::Meet(Location where, bool soft, bool withCubes) {
         launch_.stepAside);
     if (outcome == Rendezvous::Outcome::Abandoned) AbortSilently();
     if (outcome == Rendezvous::Outcome::Deadlock) ReportDeadlock("SyncAll", where);
-    timeline_.SyncAll(arrival.time);
+    timeline_.SyncAll(uint32_t(scope), arrival.time);
     if (mixed) Learn(Pipe::S, "SyncAll", where, arrival.known);
     gm_.EndEpoch(everyone);
 }
@@ -90,7 +91,7 @@ void Core::CrossCoreSetFlag(int mode, Pipe pipe, int flag, Location where) {
     if (s.aborted_) return;
     s.Reach("CrossCoreSetFlag", where);
     Rendezvous::Arrival arrival = s.Arrive(pipe, where);
-    arrival.time = s.timeline_.FlagTime(pipe);
+    arrival.time = s.timeline_.SetCross(pipe, s.index_, &arrival.signals);
     if (s.launch_.rendezvous.SetCross(s.index_, mode, flag, std::move(arrival)) || !s.options_.checks) return;
     s.findings_.Add(Rule::EventFlag, where, {}, "overflow", [&] {
         return s.MakeFinding(Rule::EventFlag, pipe, "CrossCoreSetFlag", "",
@@ -108,7 +109,7 @@ void Core::CrossCoreWaitFlag(Pipe pipe, int flag, Location where) {
     const Rendezvous::Outcome outcome = s.launch_.rendezvous.WaitCross(s.index_, flag, where, &arrival, s.launch_.stepAside);
     if (outcome == Rendezvous::Outcome::Abandoned) s.AbortSilently();
     if (outcome == Rendezvous::Outcome::Deadlock) s.ReportDeadlock("CrossCoreWaitFlag", where);
-    s.timeline_.CrossFlag(pipe, arrival.time);
+    s.timeline_.WaitCross(pipe, arrival.time, std::move(arrival.signals));
     s.launch_.rendezvous.WaitDone(s.index_, flag, s.Learn(pipe, "CrossCoreWaitFlag", where, arrival.known));
 }
 

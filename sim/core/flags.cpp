@@ -45,7 +45,7 @@ void Core::SetFlag(Pipe source, Pipe destination, int id, Location where) {
     }
     flag.set = true;
     flag.where = where;
-    flag.time = s.timeline_.FlagTime(source);
+    flag.time = s.timeline_.SetFlag(source, s.EventOf(source, destination, id));
     if (!s.fast_) flag.clock = s.order_.AfterAll(source);
 }
 
@@ -66,14 +66,14 @@ void Core::WaitFlag(Pipe source, Pipe destination, int id, Location where) {
         s.Abort(std::move(finding));
     }
     flag.set = false;
-    s.timeline_.Wait(destination, flag.time);
+    s.timeline_.WaitFlag(destination, s.EventOf(source, destination, id), flag.time);
     if (s.fast_) return;
     s.order_.Wait(destination, flag.clock);
     if (destination == Pipe::S) FlushBefore(Pipe::S);   // scalar code may now look at the bytes without an instruction
 }
 
 bool Core::FlagIsSet(Pipe source, Pipe destination, int id) const {
-    return id >= 0 && id < CoreState::kEvents && state_.FlagOf(source, destination, id).set;
+    return id >= 0 && id < kEvents && state_.FlagOf(source, destination, id).set;
 }
 
 void Core::PipeBarrier(Pipe pipe, Location where) {
@@ -105,7 +105,7 @@ void Core::PipeBarrierAll(Location where) {
 void Core::UnitFlag(Pipe source, Pipe destination) {
     CoreState& s = state_;
     if (s.aborted_) return;
-    s.timeline_.Wait(destination, s.timeline_.FlagTime(source));
+    s.timeline_.UnitFlag(source, destination);
     if (!s.fast_) s.order_.Wait(destination, s.order_.AfterAll(source));
 }
 

@@ -47,6 +47,28 @@ const GmTensor* GmTensors::EndingBefore(uint64_t address) const {
     return found;
 }
 
+GmPlaces::GmPlaces(const GmTensors& tensors) {
+    constexpr uint64_t kLine = 512;
+    for (const GmTensor& tensor : tensors.All()) stretches_.push_back({tensor.begin, tensor.end, 0});
+    std::sort(stretches_.begin(), stretches_.end(), [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
+    size_t kept = 0;
+    for (const Stretch& stretch : stretches_) {
+        if (kept > 0 && stretch.begin < stretches_[kept - 1].end) stretches_[kept - 1].end = std::max(stretches_[kept - 1].end, stretch.end);
+        else stretches_[kept++] = stretch;
+    }
+    stretches_.resize(kept);
+    uint64_t place = 0;
+    for (Stretch& stretch : stretches_) {
+        stretch.place = place;
+        place += (stretch.end - stretch.begin + kLine - 1) / kLine * kLine;
+    }
+}
+
+uint64_t GmPlaces::Of(uint64_t address) const {
+    auto after = std::upper_bound(stretches_.begin(), stretches_.end(), address, [](uint64_t a, const Stretch& s) { return a < s.begin; });
+    return after == stretches_.begin() ? address : address - std::prev(after)->begin + std::prev(after)->place;
+}
+
 namespace {
 
 GmCore::Unordered FirstUnknown(const IntervalMap<InstructionId>& map, uint64_t begin, uint64_t end, const Clock& view) {

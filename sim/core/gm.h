@@ -28,9 +28,22 @@ public:
     const GmTensor* Find(uint64_t address, uint64_t bytes = 1) const;
     // For messages: the tensor that ends closest before the address, null if none is near.
     const GmTensor* EndingBefore(uint64_t address) const;
+    const std::vector<GmTensor>& All() const { return tensors_; }
 
 private:
     std::vector<GmTensor> tensors_;
+};
+
+// Addresses as the device would have them, where memory that the host placed at random starts on a line of L2. Tensors that share
+// memory go on sharing it.
+class GmPlaces {
+public:
+    explicit GmPlaces(const GmTensors& tensors);
+    uint64_t Of(uint64_t address) const;
+
+private:
+    struct Stretch { uint64_t begin, end, place; };
+    std::vector<Stretch> stretches_;   // by begin
 };
 
 // What touched a byte last: the line; in a mixed kernel also the instruction and the event up to which it knew of other cores.

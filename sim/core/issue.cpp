@@ -42,8 +42,8 @@ bool CoreState::Issue(const Instruction& instruction) {
         sites_.Record(SequenceOf(id), site);
         RecordAccesses(id, site, before);
     }
-    const Timeline::Span span = timeline_.Issue(instruction);
-    if (options_.trace) AddSlice(instruction, span);
+    const uint64_t bytes = timeline_.Issue(instruction);
+    if (options_.trace) AddSlice(instruction, bytes);
     if (!adversarial_) return false;
     if (instruction.pipe == Pipe::S) {         // the scalar unit waits for the value
         pending_.RunKnown(before);
@@ -54,19 +54,19 @@ bool CoreState::Issue(const Instruction& instruction) {
     return true;
 }
 
-void CoreState::AddSlice(const Instruction& instruction, const Timeline::Span& span) {
-    Slice slice{index_, instruction.pipe, InternString(instruction.name), span.start, span.cycles, span.bytes, "",
-                instruction.where};
+void CoreState::AddSlice(const Instruction& instruction, uint64_t bytes) {
+    Slice slice{index_, instruction.pipe, InternString(instruction.name), 0, 0, bytes, "", instruction.where};
     slice.where.file = InternString(instruction.where.file);
     for (const Operand& operand : instruction.operands) {
         const Region region = operand.region.Normalized();
         if (region.Bytes() == 0) continue;
-        if (span.bytes == 0) slice.bytes += region.Bytes();
+        if (bytes == 0) slice.bytes += region.Bytes();
         if (!slice.detail.empty()) slice.detail += ", ";
         slice.detail += std::string(operand.name) + " " + Place(operand.memory, region.start, region.start + region.run);
     }
     if (instruction.note != nullptr) slice.detail += std::string(slice.detail.empty() ? "" : "; ") + instruction.note;
     slices_.push_back(std::move(slice));
+    sliceSteps_.push_back(timeline_.LastStep());
 }
 
 }  // namespace sim

@@ -83,6 +83,8 @@ struct LaunchReport {
     uint64_t launch = 0;            // running number in this process
     double modelledCycles = 0;      // slowest core
     double modelledSeconds = 0;     // launch floor + cycles / clock
+    uint64_t hbmBytes = 0;          // modelled: that HBM delivered or took
+    uint64_t l2Bytes = 0;           // modelled: moved between cores and L2 without HBM
     std::vector<CoreStats> cores;   // name: "core 3"; of a mixed kernel "AIC 1", "AIV 2"
     std::vector<BufferRecord> buffers;   // memory map of the first block
     uint64_t ubPeakBytes = 0;

@@ -13,6 +13,7 @@
 #include "sim/core/current_core.h"
 #include "sim/core/faults.h"
 #include "sim/core/launch.h"
+#include "sim/core/replay.h"
 #include "sim/core/text.h"
 
 namespace sim {
@@ -199,22 +200,27 @@ std::vector<Finding> FlagsLeftSet(const LaunchState& launch) {
     return findings;
 }
 
-// Blocks go to the cores that are free first, as more blocks than cores run in waves. A block ends no sooner than its share of HBM
-// lets its bytes through.
-double LaunchCycles(const LaunchState& launch) {
-    std::vector<double> busyUntil(std::max(1u, launch.activeBlocks), 0.0);
-    const Timeline share(launch.soc, launch.activeBlocks);
-    for (uint32_t block = 0; block < launch.layout.blocks; ++block) {
-        double end = 0;
-        uint64_t bytes = 0;
-        for (uint32_t i = 0; i < launch.layout.PerBlock(); ++i) {
-            const CoreResult& result = launch.results[block * launch.layout.PerBlock() + i];
-            end = std::max(end, result.stats.endCycles);
-            bytes += result.gmBytes;
+// When everything happened, from the logs of all cores.
+void TellTime(LaunchState& launch, LaunchReport& report) {
+    std::vector<TimeLog> logs;
+    for (CoreResult& result : launch.results) logs.push_back(std::move(result.log));
+    Replay replay(launch.soc, launch.layout, launch.tensors, launch.activeBlocks, std::move(logs), launch.request.options.trace);
+    replay.Run();
+    for (uint32_t core = 0; core < launch.results.size(); ++core) {
+        CoreResult& result = launch.results[core];
+        const Replay::CoreTime& time = replay.Times()[core];
+        result.stats.endCycles = time.end;
+        for (int p = 0; p < kPipes; ++p) result.stats.pipes[p].busyCycles += time.busy[p];
+        for (size_t i = 0; i < result.slices.size(); ++i) {
+            const Replay::Span& span = time.spans[result.sliceSteps[i]];
+            result.slices[i].start = span.start;
+            result.slices[i].cycles = span.cycles;
         }
-        *std::min_element(busyUntil.begin(), busyUntil.end()) += std::max(end, share.HbmCycles(bytes));
     }
-    return *std::max_element(busyUntil.begin(), busyUntil.end());
+    report.modelledCycles = replay.End();
+    report.modelledSeconds = launch.soc.launchSeconds + report.modelledCycles / double(launch.soc.clockHz);
+    report.hbmBytes = replay.HbmBytes();
+    report.l2Bytes = replay.L2Bytes();
 }
 
 void RunAllCores(LaunchState& launch) {
@@ -240,6 +246,7 @@ LaunchReport Launch(const LaunchRequest& request) {
         RunAllCores(*state);
     }
     LaunchState& launch = *state;
+    TellTime(launch, report);
     std::vector<std::vector<Finding>> findings;
     for (CoreResult& result : launch.results) {
         report.cores.push_back(result.stats);
@@ -250,8 +257,6 @@ LaunchReport Launch(const LaunchRequest& request) {
     }
     for (uint32_t i = 0; i < launch.layout.PerBlock() && i < launch.results.size(); ++i)
         for (BufferRecord& buffer : launch.results[i].buffers) report.buffers.push_back(std::move(buffer));
-    report.modelledCycles = LaunchCycles(launch);
-    report.modelledSeconds = request.soc->launchSeconds + report.modelledCycles / double(request.soc->clockHz);
     const bool stopped = std::any_of(findings.begin(), findings.end(), [](const auto& list) {
         return std::any_of(list.begin(), list.end(), [](const Finding& finding) { return finding.fatal; });
     });

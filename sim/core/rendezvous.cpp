@@ -163,8 +163,10 @@ bool Rendezvous::SetCross(uint32_t core, int mode, int flag, Arrival arrival) {
             const auto arrived = [](const auto& sets) { return !sets.empty(); };
             if (std::all_of(gathering.sets.begin(), gathering.sets.end(), arrived)) {
                 Arrival all = gathering.sets[mine].front();
+                all.signals.clear();
                 for (auto& sets : gathering.sets) {
                     all.time = std::max(all.time, sets.front().time);
+                    all.signals.insert(all.signals.end(), sets.front().signals.begin(), sets.front().signals.end());
                     all.known.Join(sets.front().known);
                     sets.pop_front();
                 }

@@ -14,6 +14,7 @@
 
 #include "sim/core/foreign.h"
 #include "sim/core/layout.h"
+#include "sim/core/time_log.h"
 #include "sim/core/types.h"
 
 namespace sim {
@@ -34,6 +35,7 @@ public:
     struct Arrival {               // of a core at a meeting, or of a cross-core flag
         double time = 0;
         Foreign known;             // complete before it
+        std::vector<Signal> signals;   // the flags it consists of
         Location where;
     };
     enum class Scope { Vector, All };   // of a meeting: AIV cores only, or all

@@ -42,6 +42,7 @@ std::string LaunchReport::ToJson() const {
     JsonWriter json;
     json.BeginObject().Field("op", op).Field("soc", soc).Field("blockDim", blockDim).Field("launch", launch);
     json.Field("modelledCycles", modelledCycles).Field("modelledSeconds", modelledSeconds);
+    json.Field("hbmBytes", hbmBytes).Field("l2Bytes", l2Bytes);
     json.Key("cores").BeginArray();
     for (const CoreStats& core : cores) WriteCore(json, core);
     json.EndArray().Key("buffers").BeginArray();

@@ -19,6 +19,8 @@ struct SocSpec {
     double gmReadBytesPerCycle;      // one core
     double gmWriteBytesPerCycle;     // one core
     double gmLatencyCycles;          // first byte of a DMA
+    double l2BytesPerSecond;         // whole chip, all cores together; 0: not stated, without bound
+    double l2CubeReadBytesPerCycle, l2VectorReadBytesPerCycle;   // one core, bytes that L2 holds
     double ubCopyBytesPerCycle;
     double launchSeconds;            // fixed cost of a kernel launch
     double issueCycles;              // scalar cycles to issue one instruction

@@ -41,6 +41,8 @@ class OpCall:
     pipes: dict[str, PipeUse]       # every pipe by name
     modelled_cycles: float          # slowest core
     modelled_seconds: float         # with the fixed cost of a launch
+    hbm_bytes: int                  # modelled: that HBM delivered or took
+    l2_bytes: int                   # modelled: moved between cores and L2 without HBM
     findings: list[dict]            # rule, core, pipe, instruction, operand, message, repair, file, line, accesses, text
     per_core: list[dict]            # as the simulator reports it
     trace_events: list[dict] = field(default_factory=list)
@@ -141,5 +143,6 @@ def from_json(raw: dict, clock_hz: float, decode: Callable[[int, bytes], dict] |
         op=raw["op"], soc=raw["soc"], cores=raw["blockDim"], launch=raw["launch"], tiling_key=key,
         plan=decode(key, data) if decode and data else {}, tiling_bytes=data,
         workspace_bytes=int(raw.get("workspaceBytes", 0)), ub_map=raw["buffers"], ub_peak=raw["ubPeakBytes"], pipes=pipes,
-        modelled_cycles=raw["modelledCycles"], modelled_seconds=raw["modelledSeconds"], findings=raw["findings"],
+        modelled_cycles=raw["modelledCycles"], modelled_seconds=raw["modelledSeconds"],
+        hbm_bytes=raw["hbmBytes"], l2_bytes=raw["l2Bytes"], findings=raw["findings"],
         per_core=raw["cores"])

@@ -16,9 +16,9 @@ def summary(calls: list[OpCall]) -> str:
 
 def _calls(calls: list[OpCall]):
     rows = [[str(i), call.op, call.soc, str(call.cores), str(call.tiling_key), f"{call.ub_peak:,}",
-             f"{call.modelled_cycles:,.0f}", f"{call.modelled_us:,.2f}", str(len(call.findings))] for i, call in enumerate(calls)]
-    return ("calls (modelled)", ["call", "op", "soc", "cores", "key", "UB peak B", "modelled cycles", "modelled us",
-                                 "findings"], rows)
+             f"{call.hbm_bytes:,}", f"{call.l2_bytes:,}", f"{call.modelled_cycles:,.0f}", f"{call.modelled_us:,.2f}", str(len(call.findings))] for i, call in enumerate(calls)]
+    return ("calls (modelled)", ["call", "op", "soc", "cores", "key", "UB peak B", "HBM B", "L2 B", "modelled cycles",
+                                 "modelled us", "findings"], rows)
 
 
 def _pipes(calls: list[OpCall]):

@@ -79,21 +79,23 @@ void Issue(const Dst& dst, const LocalTensor<In>& src, const AscendC::FixpipePar
     const int64_t columns = CeilDiv(d.n, kRows), groups = CeilDiv(d.n, d.width), lines = format == CO2Layout::COLUMN_MAJOR ? d.n : d.m;
     Instruction instruction{kApi, Pipe::FIX, toGm ? Cost::L0cToGm : Cost::L0cToL1, uint64_t(d.matrices * d.m * d.n * kOut), where, {}};
     const int atomicMode = toGm ? core.atomicMode : 0, atomicType = core.atomicType;
+    const Region written = nz ? Region{dst.Address(), uint64_t(d.m * d.width * kOut), uint32_t(groups), 1, d.dstPitch, 0}
+                              : Region{dst.Address(), uint64_t((format == CO2Layout::ROW_MAJOR ? d.n : d.m) * kOut), uint32_t(lines), 1, d.dstPitch, 0};
+    if (toGm || core.OperandsNeeded())
+        instruction.operands.push_back(Repeated(dst.AsOperand("dst", Access::Write, written), d.matrices, d.dstMatrix));
     if (core.OperandsNeeded()) {
-        Operand from = src.AsOperand("src", Access::Read, {}, 64), to = dst.AsOperand("dst", Access::Write, {});
+        Operand from = src.AsOperand("src", Access::Read, {}, 64);
         for (int64_t i = 0; i < d.matrices; ++i) {
-            const uint64_t a = src.Address() + uint64_t(i * d.srcMatrix), b = dst.Address() + uint64_t(i * d.dstMatrix);
+            const uint64_t a = src.Address() + uint64_t(i * d.srcMatrix);
             // The last columns of fractals may be partly used: only the elements that leave are read.
             const int64_t full = d.n / kRows, rest = d.n % kRows;
             if (full > 0) from.more.push_back({a, uint64_t(d.m * kRows) * sizeof(In), uint32_t(full), 1, d.srcPitch, 0});
             if (rest > 0)
                 from.more.push_back({a + uint64_t(full * d.srcPitch), uint64_t(rest) * sizeof(In), uint32_t(d.m), 1, kRows * int64_t(sizeof(In)), 0});
-            if (nz) to.more.push_back({b, uint64_t(d.m * d.width * kOut), uint32_t(groups), 1, d.dstPitch, 0});
-            else to.more.push_back({b, uint64_t((format == CO2Layout::ROW_MAJOR ? d.n : d.m) * kOut), uint32_t(lines), 1, d.dstPitch, 0});
         }
-        from.region = from.more[0], to.region = to.more[0];
-        from.more.erase(from.more.begin()), to.more.erase(to.more.begin());
-        instruction.operands = {to, from};
+        from.region = from.more[0];
+        from.more.erase(from.more.begin());
+        instruction.operands.push_back(from);
         if (toGm) dma::TellDataCache(core, kApi, instruction.operands[0], where);
     }
     if (p.unitFlag != 0) core.UnitFlag(Pipe::M, Pipe::FIX);

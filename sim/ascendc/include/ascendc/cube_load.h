@@ -27,6 +27,16 @@ inline void CheckMemory(const char* api, const char* operand, Memory memory, boo
                              ", it has to be in " + wanted, where);
 }
 
+// The region of an operand `count` times, `pitch` bytes from start to start.
+inline Operand Repeated(Operand operand, int64_t count, int64_t pitch) {
+    Region region = operand.region;
+    for (int64_t i = 1; i < count; ++i) {
+        region.start += uint64_t(pitch);
+        operand.more.push_back(region);
+    }
+    return operand;
+}
+
 // Row r, column c of a matrix goes to (c / C0) * dstNzC0Stride + r * dstNzNStride blocks of 32 bytes, element c % C0; the last
 // block of a row is filled up with zeros.
 template <typename T>
@@ -48,17 +58,14 @@ void Nd2Nz(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const AscendC:
     const int64_t srcRow = p.srcDValue * int64_t(sizeof(T)), dstRow = p.dstNzNStride * kRow, dstColumn = p.dstNzC0Stride * kRow;
     Core& core = Core::Current();
     Instruction instruction{kApi, Pipe::MTE2, Cost::GmToLocal, uint64_t(p.ndNum * p.nValue * rowBytes), where, {}, "ND -> NZ"};
+    const uint32_t rowCount = uint32_t(p.nValue);
+    instruction.operands.push_back(Repeated(
+        src.AsOperand("src", Access::Read, {src.Address(), uint64_t(rowBytes), rowCount, 1, srcRow, 0}), p.ndNum, srcMatrix));
     if (core.OperandsNeeded()) {
-        Operand to = dst.AsOperand("dst", Access::Write, {});
-        Operand from = src.AsOperand("src", Access::Read, {});
-        for (int64_t i = 0; i < p.ndNum; ++i) {
-            to.more.push_back({dst.Address() + uint64_t(i * dstMatrix), uint64_t(kRow), uint32_t(p.nValue), uint32_t(columns), dstRow, dstColumn});
-            from.more.push_back({src.Address() + uint64_t(i * srcMatrix), uint64_t(rowBytes), uint32_t(p.nValue), 1, srcRow, 0});
-        }
-        to.region = to.more[0], from.region = from.more[0];
-        to.more.erase(to.more.begin()), from.more.erase(from.more.begin());
-        instruction.operands = {to, from};
-        dma::TellDataCache(core, kApi, instruction.operands[1], where);
+        instruction.operands.push_back(Repeated(
+            dst.AsOperand("dst", Access::Write, {dst.Address(), uint64_t(kRow), rowCount, uint32_t(columns), dstRow, dstColumn}),
+            p.ndNum, dstMatrix));
+        dma::TellDataCache(core, kApi, instruction.operands[0], where);
     }
     uint8_t* to = reinterpret_cast<uint8_t*>(dst.Host());
     const uint8_t* from = reinterpret_cast<const uint8_t*>(src.Host());

@@ -173,6 +173,12 @@ __attribute__((noinline)) inline void Issue(const char* api, const End& dst, con
                                                  srcPacked ? 1 : blocks.count, blocks.srcPitch, loops.loop1SrcStride,
                                                  loops.loop2SrcStride));
         if (in || out) TellDataCache(core, api, instruction.operands[out ? 0 : 1], where);
+    } else if (in) {   // which bytes of GM move is part of the time
+        instruction.operands.push_back(OperandOf(src, Access::Read, blocks, blocks.bytes, blocks.count, blocks.srcPitch,
+                                                 blocks.loops.loop1SrcStride, blocks.loops.loop2SrcStride));
+    } else if (out) {
+        instruction.operands.push_back(OperandOf(dst, Access::Write, blocks, blocks.bytes, blocks.count, blocks.dstPitch,
+                                                 blocks.loops.loop1DstStride, blocks.loops.loop2DstStride));
     }
     const int atomicType = core.atomicType;
     uint8_t* to = dst.host;
