@@ -57,6 +57,11 @@ def define(schema: str, function, fake) -> None:
     torch.library.register_fake(f"custom::{name}", fake, lib=_LIBRARY)
 
 
+def define_composite(schema: str, function) -> None:
+    """An operator that autograd and compilers see as the calls inside `function`."""
+    _LIBRARY.impl(_LIBRARY.define(schema), function, "CompositeImplicitAutograd")
+
+
 def _has_tangent(args) -> bool:
     if forward_ad._current_level < 0:
         return False

@@ -1,10 +1,14 @@
-"""hc_head: checks in the words of the operators, and the computation."""
+"""hc_head: checks in the words of the operators, and the computation.
+
+An operator of PyTorch calls, so that a compiler does not trace the checks; below it, it sees the calls and their gradients.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from . import _autograd
 from ._fake import check_device, check_finite_non_negative
 from .ops import _mixing
 
@@ -23,8 +27,13 @@ def check(x: Tensor, hc_fn: Tensor, hc_scale: Tensor, hc_base: Tensor, norm_eps:
         check_device(NAME, argument, tensor, x)
 
 
-def compute(x: Tensor, hc_fn: Tensor, hc_scale: Tensor, hc_base: Tensor, norm_eps: float, hc_eps: float) -> Tensor:
+def _compute(x: Tensor, hc_fn: Tensor, hc_scale: Tensor, hc_base: Tensor, norm_eps: float, hc_eps: float) -> Tensor:
+    check(x, hc_fn, hc_scale, hc_base, norm_eps, hc_eps)
     wide = x.float()
     mixes = (wide.flatten(-2) @ hc_fn.t()) * torch.ops.custom.npu_hc_pre_inv_rms.default(x, epsilon=norm_eps)
     pre = torch.sigmoid(mixes * hc_scale + hc_base) + hc_eps
     return (pre.unsqueeze(-2) @ wide).squeeze(-2).to(x.dtype)
+
+
+_autograd.define_composite("_hc_head(Tensor x, Tensor hc_fn, Tensor hc_scale, Tensor hc_base, float norm_eps, float hc_eps) -> Tensor", _compute)
+compute = torch.ops.custom._hc_head.default

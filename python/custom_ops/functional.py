@@ -87,7 +87,6 @@ def hc_head(x: Tensor, hc_fn: Tensor, hc_scale: Tensor, hc_base: Tensor, *, norm
     Gradient: of all four tensors.
     Source: DeepSeek mHC (arXiv 2512.24880); docs/ops/hc_pre.md.
     """
-    _head.check(x, hc_fn, hc_scale, hc_base, norm_eps, hc_eps)
     return _head.compute(x, hc_fn, hc_scale, hc_base, norm_eps, hc_eps)
 
 
