@@ -31,7 +31,7 @@ uint64_t Slots(const SinkhornRowsPlan& p) { return AlignUp(p.batchRows, p.chunkT
 void SetBatchMembase(SinkhornRowsPlan& p) {
     const uint64_t n = p.hcMult, mix = (2 + n) * n, slots = Slots(p);
     p.rsqrtOffset = static_cast<uint32_t>(Max(slots, p.batchRows * static_cast<uint64_t>(p.mixParts)) * p.mixPitch * 4);
-    p.mixBytes = static_cast<uint32_t>(p.rsqrtOffset + slots * 4);
+    p.mixBytes = static_cast<uint32_t>(p.rsqrtOffset + (slots + p.mixScales) * 4);
     p.postBytes = static_cast<uint32_t>(slots * OutFloats(n) * 4);
     p.combBytes = static_cast<uint32_t>(slots * OutFloats(n * n) * 4);
     p.preBytes = static_cast<uint32_t>(slots * n * kBlockBytes);
@@ -46,8 +46,9 @@ void SetBatchMembase(SinkhornRowsPlan& p) {
 // UB of a batch on regbase: gathers and scatters make every layout dense.
 void SetBatchRegbase(SinkhornRowsPlan& p) {
     const uint64_t n = p.hcMult, mix = (2 + n) * n, rows = p.batchRows;
-    p.rsqrtOffset = static_cast<uint32_t>(Float8(rows * p.mixParts * p.mixPitch) * 4);
-    p.mixBytes = static_cast<uint32_t>(p.rsqrtOffset + Float8(rows) * 4);
+    // The last register of a part starts inside it.
+    p.rsqrtOffset = static_cast<uint32_t>((Float8(rows * p.mixParts * p.mixPitch) + (p.mixParts > 1 ? kFloatLanes : 0)) * 4);
+    p.mixBytes = static_cast<uint32_t>(p.rsqrtOffset + (Float8(rows) + p.mixScales) * 4);
     p.postBytes = static_cast<uint32_t>(Float8(rows * n) * 4);
     p.combBytes = static_cast<uint32_t>(Float8(rows * n * n) * 4);
     p.preBytes = static_cast<uint32_t>(n * Float8(rows) * 4);

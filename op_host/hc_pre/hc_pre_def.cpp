@@ -28,6 +28,7 @@ public:
             .ExtendCfgInfo("opFile.value", "hc_pre");
         this->AICore().AddConfig("ascend910b", config);
         this->AICore().AddConfig("ascend910_93", config);
+        this->AICore().AddConfig("ascend950", config);
     }
 
 private:

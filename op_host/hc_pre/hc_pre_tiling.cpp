@@ -99,7 +99,7 @@ Result<HcPrePlan> PlanDecode(HcPreTilingData p, const HcPreShape& s, const ChipS
 
 // Whether the cube can take this shape at all.
 bool FitsCube(const HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
-    return s.type == HcPreType::BFloat16 && s.tokens >= kMinCubeTokens && chip.cubeCores != 0 &&
+    return s.type != HcPreType::Float32 && s.tokens >= kMinCubeTokens && chip.cubeCores != 0 &&
            chip.vectorCores == 2 * chip.cubeCores && p.rowElements <= kMaxNd2NzColumns - kUnit;
 }
 
@@ -108,7 +108,9 @@ void SetL0(HcPreTilingData& p, const ChipSpec& chip) {
     const uint64_t columns = kTerms * AlignUp(p.mix, kUnit) + kUnit;
     p.kL0 = 8 * kUnit;
     while (p.kL0 > kUnit && 2 * columns * p.kL0 * 2 > chip.l0bBytes) p.kL0 /= 2;
-    p.tileRows = static_cast<uint32_t>(Min(kMaxTileRows, AlignDown(chip.l0aBytes / (2 * p.kL0 * 2), kUnit)));
+    // L0A: two tiles; on the 950 also two groups of 16 tokens, which a tile there does not hold in one piece.
+    const uint64_t rows = chip.l0aBytes / (2 * p.kL0 * 2) - (chip.regbase ? kUnit : 0);
+    p.tileRows = static_cast<uint32_t>(Min(kMaxTileRows, AlignDown(rows, kUnit)));
 }
 uint64_t MaxBlockRows(const HcPreTilingData& p, const ChipSpec& chip) {
     return Min(kMaxBlockRows, AlignDown(chip.l0cBytes / ((AlignUp(p.mix, kUnit) + kUnit) * 4), kUnit));
@@ -168,17 +170,20 @@ double PlanStream(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip)
     return least;
 }
 
-// Tile of hc_fn that a vector core splits: float32 twice, one term as float32, three terms twice as bfloat16.
+// Tile of hc_fn that a vector core splits: float32 twice, one term as float32, three terms twice as 16 bits. float16: also 64 lanes of
+// maxima, a scale and a block of it for each row.
 bool TileTerms(HcPreTilingData& p, const ChipSpec& chip) {
     const uint64_t perColumn = p.mix * (2 * 4 + 4 + 2 * kTerms * 2);
-    const uint64_t fit = Min(AlignDown(chip.ubBytes / perColumn, kUnit), kMaxTileColumns);
+    p.sumBytes = static_cast<uint32_t>(p.scaled != 0 ? AlignUp(p.mix, 8) * (kFloatLanes + 8 + 1) * 4 : 0);
+    if (p.sumBytes >= chip.ubBytes) return false;
+    const uint64_t fit = Min(AlignDown((chip.ubBytes - p.sumBytes) / perColumn, kUnit), kMaxTileColumns);
     const uint64_t columns = Min(fit, Max(kUnit, AlignUp(CeilDiv(Longest(p.slices) * kUnit, 2), kUnit)));
     p.tileColumns = static_cast<uint32_t>(columns);
     p.tileBuffers = 2;
     p.fnBytes = static_cast<uint32_t>(p.mix * columns * 4);
     p.wideBytes = p.fnBytes;
     p.outBytes = p.fnBytes / 2;
-    p.ubBytes = 2 * p.fnBytes + p.wideBytes + 2 * kTerms * p.outBytes;
+    p.ubBytes = 2 * p.fnBytes + p.wideBytes + 2 * kTerms * p.outBytes + p.sumBytes;
     return fit != 0;
 }
 
@@ -188,8 +193,10 @@ Result<HcPrePlan> FinishCube(HcPreTilingData p, uint64_t key, const HcPreShape& 
     p.parts = p.kParts.count;
     p.termPitch = static_cast<uint32_t>(AlignUp(p.rowElements, kUnit));
     p.cubeCores = chip.cubeCores;
+    p.scaled = s.type == HcPreType::Float16;
     SetL1(p, chip);
     p.rows.mixPitch = p.partialPitch;
+    p.rows.mixScales = p.scaled * p.squareColumn;
     p.rows.mixParts = p.parts;
     if (key == kHcPreGrid) {
         SplitSinkhornRows(p.rows, chip);
@@ -203,7 +210,8 @@ Result<HcPrePlan> FinishCube(HcPreTilingData p, uint64_t key, const HcPreShape& 
         return Error("hc_pre: %s has %" PRIu64 " B of UB, too few for one token of hc_mult %" PRId64, chip.name, chip.ubBytes, s.hcMult);
     p.ubBytes = static_cast<uint32_t>(Max(p.ubBytes, p.rows.ubBytes));
     const uint64_t terms = AlignUp(static_cast<uint64_t>(kTerms) * p.mix * p.termPitch, kFullLine);
-    return HcPrePlan{key, chip.cubeCores, terms * 2 + s.tokens * p.parts * p.partialPitch * 4, p};
+    const uint64_t scales = p.scaled * (p.slices.count + 1) * static_cast<uint64_t>(p.squareColumn);  // maxima of each slice, scales
+    return HcPrePlan{key, chip.cubeCores, terms * 2 + (s.tokens * p.parts * p.partialPitch + scales) * 4, p};
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ struct HcPreShape {
 struct HcPrePlan {
     uint64_t key;             // kHcPreDecode, kHcPreGrid, kHcPreStream
     uint32_t blockDim;
-    uint64_t workspaceBytes;  // of the user: terms of hc_fn, then the partial sums
+    uint64_t workspaceBytes;  // of the user: terms of hc_fn, partial sums; float16: maxima and scales of its rows
     HcPreTilingData data;
 };
 

@@ -8,7 +8,7 @@
 // `Kernel`, which derives from this, adds InitWork, StartWeights, AdvanceWeights, FinishWeights and ComputeY. `Source` says where
 // mixes come from:
 //   CopyIn(mixes, row, rows, last)   MTE2: what the mixes of tokens [row, row + rows) are made of; last: of this share
-//   Prepare(mixes, rows)             V: leaves mixes at plan.mixPitch and rsqrt at plan.rsqrtOffset
+//   Prepare(mixes, rows, lane)       V: leaves mixes at plan.mixPitch and rsqrt at plan.rsqrtOffset; lane: 0 .. 63
 //   Prepare(mixes, rows, slots, one) the same on membase, with zeros up to slots, fenced; one: a block of ones
 #pragma once
 
@@ -53,20 +53,28 @@ public:
         Self().InitWork(pipe);
     }
 
+    // Loads the first x tiles of a share whose mixes are not there yet. Process follows.
+    __aicore__ inline void Prefetch(const CoreShare& share) {
+        share_ = share;
+        if (share_.rows == 0) return;
+        ahead_.First(plan_, share_);
+        more_ = prefetched_ = true;
+        for (uint32_t i = 0; i < kAhead && more_; ++i) {
+            CopyInX(ahead_);
+            more_ = ahead_.Next(plan_, share_);
+        }
+    }
+
     // The rows and columns of one share; share.rows may be 0.
     __aicore__ inline void Process(const CoreShare& share) {
         share_ = share;
         if (share_.rows == 0) return;
         writesWeights_ = share_.part == 0;
         CopyInMixes(0);
-        Tile tile, ahead;
+        if (!prefetched_) Prefetch(share);  // these arrive while the weights are computed
+        prefetched_ = false;
+        Tile tile;
         tile.First(plan_, share_);
-        ahead.First(plan_, share_);
-        bool more = true;  // whether `ahead`, the next tile to load, exists
-        for (uint32_t i = 0; i < kAhead && more; ++i) {  // these arrive while the weights are computed
-            CopyInX(ahead);
-            more = ahead.Next(plan_, share_);
-        }
         for (uint32_t batch = 0; batch < share_.rows; batch += plan_.batchRows) {
             const uint32_t rows = Min(plan_.batchRows, share_.rows - batch);
             Self().StartWeights(batch, rows);
@@ -74,9 +82,9 @@ public:
             Self().AdvanceWeights(rows);
             for (bool rest = true; rest && tile.row < batch + rows; rest = tile.Next(plan_, share_)) {
                 Self().ComputeY(tile, batch);
-                if (more) {
-                    CopyInX(ahead);
-                    more = ahead.Next(plan_, share_);
+                if (more_) {
+                    CopyInX(ahead_);
+                    more_ = ahead_.Next(plan_, share_);
                 }
                 CopyOutY(tile);
                 Self().AdvanceWeights(rows);  // while the next tiles arrive
@@ -110,6 +118,9 @@ private:
 
     static constexpr uint32_t kAhead = 2;  // x tiles in flight: both buffers
     AscendC::GlobalTensor<T> x_, y_;
+    Tile ahead_;         // the next x tile to load
+    bool more_ = false;  // whether there is one
+    bool prefetched_ = false;
 
 protected:
     // Token of a row of the share.

@@ -24,6 +24,7 @@ struct SinkhornRowsPlan {
     uint32_t batchRows;
     uint32_t chunkTokens;      // membase: lanes of a plane, multiple of 8, at most 64; regbase: 64
     uint32_t mixPitch;         // floats between the mixes of two tokens in UB
+    uint32_t mixScales;        // floats behind rsqrt that come with the mixes: 0, or factors of hc_pre's columns
     uint32_t mixParts;         // sums that make up a token's mixes: 1, or the parts of hc_pre's projection
 
     // The x tile: rowFactor rows of dFactor columns.

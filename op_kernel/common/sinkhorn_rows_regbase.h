@@ -55,7 +55,7 @@ class SinkhornRowsRegbase : public SinkhornRows<SinkhornRowsRegbase<T, Source>, 
     __aicore__ inline void StartWeights(uint32_t batch, uint32_t rows) {
         AscendC::LocalTensor<float> mixes = mixQue_.template DeQue<float>();
         AscendC::LocalTensor<float> post = postQue_.template AllocTensor<float>();
-        source_.Prepare(mixes, rows);
+        source_.Prepare(mixes, rows, in_.lane);
         in_.mixes = Pointer(mixes);
         in_.mixPitch = plan_.mixPitch;
         in_.rsqrt = in_.mixes + plan_.rsqrtOffset / sizeof(float);

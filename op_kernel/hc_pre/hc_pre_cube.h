@@ -9,9 +9,8 @@
 
 namespace hc {
 
+template <typename T>
 class ProjectCube {
-    using T = bfloat16_t;
-
 public:
     __aicore__ inline void Init(GM_ADDR x, GM_ADDR terms, GM_ADDR partials, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
         x_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(x));
@@ -22,18 +21,33 @@ public:
         pipe->InitBuffer(xL1_, 2, plan_.blockRows * plan_.kL1 * sizeof(T));
         pipe->InitBuffer(termsL1_, 2, kTerms * columns_ * plan_.kL1 * sizeof(T));
         pipe->InitBuffer(xL0_, 2, plan_.tileRows * plan_.kL0 * sizeof(T));
+#if defined(__DAV_C310__)
+        pipe->InitBuffer(groupL0_, 2, kUnit * plan_.kL0 * sizeof(T));
+#endif
         pipe->InitBuffer(termsL0_, 2, kTerms * columns_ * plan_.kL0 * sizeof(T));
         pipe->InitBuffer(selfL0_, 2, kUnit * plan_.kL0 * sizeof(T));
         pipe->InitBuffer(sumL0_, 1, plan_.blockRows * (columns_ + kUnit) * sizeof(float));
     }
 
+    // The first tokens, while the terms are not there yet. Process of the same follows.
+    __aicore__ inline void Prefetch(const Span& rows, const Span& k) {
+        if (rows.count == 0) return;
+        rows_ = AlignUp(rows.count, kUnit);
+        CopyInX(rows, k, 0);
+        prefetched_ = true;
+    }
+
     // Tokens [rows.first, + rows.count) over columns [k.first, + k.count).
     __aicore__ inline void Process(const Span& rows, const Span& k, uint32_t part) {
+        if (rows.count == 0) return;
         rows_ = AlignUp(rows.count, kUnit);
-        AscendC::LocalTensor<float> sums = sumL0_.AllocTensor<float>();
-        CopyIn(rows, k, 0);
+        AscendC::LocalTensor<float> sums = sumL0_.template AllocTensor<float>();
+        if (!prefetched_) CopyInX(rows, k, 0);
+        prefetched_ = false;
+        CopyInTerms(k, 0);
         for (uint32_t column = 0; column < k.count; column += plan_.kL1) {
-            CopyIn(rows, k, column + plan_.kL1);
+            CopyInX(rows, k, column + plan_.kL1);
+            CopyInTerms(k, column + plan_.kL1);
             Multiply(sums, Min(plan_.kL1, k.count - column), column == 0);
         }
         sumL0_.EnQue(sums);
@@ -44,18 +58,28 @@ private:
     static constexpr uint32_t kFractal = kUnit * kUnit;    // elements, of bfloat16 and of float32 sums
     static constexpr uint32_t kOrderedFractals = 10;       // shorter Mmad into one matrix need a barrier between them
 
-    __aicore__ inline void CopyIn(const Span& rows, const Span& k, uint32_t column) {
+    __aicore__ inline void CopyInX(const Span& rows, const Span& k, uint32_t column) {
         if (column >= k.count) return;
         const uint32_t columns = Min(plan_.kL1, k.count - column), first = k.first + column;
-        AscendC::LocalTensor<T> x = xL1_.AllocTensor<T>(), terms = termsL1_.AllocTensor<T>();
+        AscendC::LocalTensor<T> x = xL1_.template AllocTensor<T>();
         DataCopy(x, x_[static_cast<uint64_t>(rows.first) * plan_.rowElements + first], ToNz(rows.count, columns, plan_.rowElements, rows_));
         // Rows that fill up the last 16 get other tokens: their results are not used.
         if (rows_ != rows.count)
             DataCopy(x[rows.count * kUnit], x_[first], ToNz(rows_ - rows.count, columns, plan_.rowElements, rows_));
-        for (uint32_t term = 0; term < kTerms; ++term)
-            DataCopy(terms[term * columns_ * plan_.kL1], terms_[static_cast<uint64_t>(term) * plan_.mix * plan_.termPitch + first],
-                     ToNz(plan_.mix, columns, plan_.termPitch, columns_));
         xL1_.EnQue(x);
+    }
+    __aicore__ inline void CopyInTerms(const Span& k, uint32_t column) {
+        if (column >= k.count) return;
+        const uint32_t columns = Min(plan_.kL1, k.count - column), first = k.first + column;
+        AscendC::LocalTensor<T> terms = termsL1_.template AllocTensor<T>();
+        const uint32_t padding = plan_.squareColumn - plan_.mix;
+        for (uint32_t term = 0; term < kTerms; ++term) {
+            const AscendC::LocalTensor<T> rows = terms[term * columns_ * plan_.kL1];
+            DataCopy(rows, terms_[static_cast<uint64_t>(term) * plan_.mix * plan_.termPitch + first],
+                     ToNz(plan_.mix, columns, plan_.termPitch, columns_));
+            // Rows up to the next multiple of 8 get other rows: the sums of those columns are not used.
+            if (padding != 0) DataCopy(rows[plan_.mix * kUnit], terms_[first], ToNz(padding, columns, plan_.termPitch, columns_));
+        }
         termsL1_.EnQue(terms);
     }
     static __aicore__ inline AscendC::Nd2NzParams ToNz(uint32_t rows, uint32_t columns, uint32_t gmPitch, uint32_t nzRows) {
@@ -65,15 +89,15 @@ private:
 
     // Adds `columns` columns of K, the tile in L1.
     __aicore__ inline void Multiply(const AscendC::LocalTensor<float>& sums, uint32_t columns, bool fromZero) {
-        const AscendC::LocalTensor<T> x = xL1_.DeQue<T>(), terms = termsL1_.DeQue<T>();
+        const AscendC::LocalTensor<T> x = xL1_.template DeQue<T>(), terms = termsL1_.template DeQue<T>();
         for (uint32_t k = 0; k < columns; k += plan_.kL0) {
             const uint32_t depth = Min(plan_.kL0, columns - k);
             LoadTerms(terms, k, CeilDiv(depth, kUnit));
-            const AscendC::LocalTensor<T> filter = termsL0_.DeQue<T>();
+            const AscendC::LocalTensor<T> filter = termsL0_.template DeQue<T>();
             for (uint32_t row = 0; row < rows_; row += plan_.tileRows) {
                 const uint32_t rows = Min(plan_.tileRows, rows_ - row);
                 LoadX(x, k, row, rows, CeilDiv(depth, kUnit));
-                const AscendC::LocalTensor<T> left = xL0_.DeQue<T>();
+                const AscendC::LocalTensor<T> left = xL0_.template DeQue<T>();
                 MultiplyTerms(sums[row * columns_], left, filter, rows, depth, fromZero && k == 0);
                 MultiplySelf(sums[rows_ * columns_ + row * kUnit], x, left, k, row, rows, depth, fromZero && k == 0);
                 xL0_.FreeTensor(left);
@@ -85,14 +109,14 @@ private:
     }
 
     __aicore__ inline void LoadTerms(const AscendC::LocalTensor<T>& terms, uint32_t k, uint32_t fractals) {
-        const AscendC::LocalTensor<T> filter = termsL0_.AllocTensor<T>();
+        const AscendC::LocalTensor<T> filter = termsL0_.template AllocTensor<T>();
         for (uint32_t term = 0; term < kTerms; ++term)  // NZ of [mix, k] is ZN of [k, mix]
             LoadFractals(filter[term * columns_ * plan_.kL0], terms[term * columns_ * plan_.kL1 + k * columns_],
                          fractals * columns_ / kUnit, 1);
         termsL0_.EnQue(filter);
     }
     __aicore__ inline void LoadX(const AscendC::LocalTensor<T>& x, uint32_t k, uint32_t row, uint32_t rows, uint32_t fractals) {
-        const AscendC::LocalTensor<T> left = xL0_.AllocTensor<T>();
+        const AscendC::LocalTensor<T> left = xL0_.template AllocTensor<T>();
 #if defined(__DAV_C310__)
         for (uint32_t i = 0; i < fractals; ++i)  // NZ as in L1
             LoadFractals(left[i * rows * kUnit], x[(k + i * kUnit) * rows_ + row * kUnit], rows / kUnit, 1);
@@ -116,7 +140,7 @@ private:
         for (uint32_t term = 0; term < kTerms; ++term) {
             AscendC::MmadParams params;
             params.m = static_cast<uint16_t>(rows);
-            params.n = static_cast<uint16_t>(plan_.mix);
+            params.n = static_cast<uint16_t>(plan_.squareColumn);
             params.k = static_cast<uint16_t>(depth);
             params.cmatrixInitVal = fromZero && term == 0;
             AscendC::Mmad(sums, left, filter[term * columns_ * plan_.kL0], params);
@@ -129,26 +153,36 @@ private:
                                         const AscendC::LocalTensor<T>& left, uint32_t k, uint32_t row, uint32_t rows, uint32_t depth,
                                         bool fromZero) {
         const uint32_t fractals = CeilDiv(depth, kUnit);
+        (void)left;  // 910B only
         AscendC::MmadParams params;
         params.m = params.n = kUnit;
         params.k = static_cast<uint16_t>(depth);
         params.cmatrixInitVal = fromZero;
         if (!fromZero) AscendC::PipeBarrier<PIPE_M>();  // the same sums a step before
         for (uint32_t i = 0; i < rows; i += kUnit) {
-            AscendC::LocalTensor<T> right = selfL0_.AllocTensor<T>();
+            AscendC::LocalTensor<T> right = selfL0_.template AllocTensor<T>();
             LoadFractals(right, x[k * rows_ + (row + i) * kUnit], fractals, rows_ / kUnit);
             selfL0_.EnQue(right);
-            right = selfL0_.DeQue<T>();
+            right = selfL0_.template DeQue<T>();
+#if defined(__DAV_C310__)
+            AscendC::LocalTensor<T> group = groupL0_.template AllocTensor<T>();  // in L0A the fractals of one group are `rows` apart
+            LoadFractals(group, x[k * rows_ + (row + i) * kUnit], fractals, rows_ / kUnit);
+            groupL0_.EnQue(group);
+            group = groupL0_.template DeQue<T>();
+            AscendC::Mmad(squares[i * kUnit], group, right, params);
+            groupL0_.FreeTensor(group);
+#else
             AscendC::Mmad(squares[i * kUnit], left[i * fractals * kUnit], right, params);
+#endif
             selfL0_.FreeTensor(right);
         }
     }
 
     __aicore__ inline void CopyOut(const Span& rows, uint32_t part) {
-        AscendC::LocalTensor<float> sums = sumL0_.DeQue<float>();
+        AscendC::LocalTensor<float> sums = sumL0_.template DeQue<float>();
         const uint64_t first = static_cast<uint64_t>(part) * plan_.rows.tokens + rows.first;
         for (uint32_t row = 0; row < rows.count; row += plan_.tileRows)
-            Drain(partials_[(first + row) * plan_.partialPitch], sums[row * columns_], plan_.mix, Min(plan_.tileRows, rows.count - row),
+            Drain(partials_[(first + row) * plan_.partialPitch], sums[row * columns_], plan_.squareColumn, Min(plan_.tileRows, rows.count - row),
                   Min(plan_.tileRows, rows_ - row));
         Drain(partials_[first * plan_.partialPitch + plan_.squareColumn], sums[rows_ * columns_], kUnit, rows.count, rows_);
         sumL0_.FreeTensor(sums);
@@ -171,11 +205,15 @@ private:
     HcPreTilingData plan_;
     uint32_t columns_ = 0;  // mix rounded up to 16
     uint32_t rows_ = 0;     // of this block, rounded up to 16
+    bool prefetched_ = false;
     AscendC::GlobalTensor<T> x_, terms_;
     AscendC::GlobalTensor<float> partials_;
     AscendC::TQue<AscendC::TPosition::A1, 2> xL1_;
     AscendC::TQue<AscendC::TPosition::B1, 2> termsL1_;
     AscendC::TQue<AscendC::TPosition::A2, 1> xL0_;
+#if defined(__DAV_C310__)
+    AscendC::TQue<AscendC::TPosition::A2, 1> groupL0_;
+#endif
     AscendC::TQue<AscendC::TPosition::B2, 1> termsL0_, selfL0_;
     AscendC::TQue<AscendC::TPosition::CO1, 1> sumL0_;
 };

@@ -1,64 +1,33 @@
-// Projection on the vector cores of the 910B family: a core multiplies its slice of the columns of x and hc_fn.
-//
-//   partial[part][t][m]   = sum over the slice of x[t, k] * fn[m, k],   partial[part][t][mix] = sum of x[t, k]^2
-//
-// 64 lanes are accumulated per token and mix, chunk by chunk; then lanes are added in pairs.
+// Projection on the vector cores of the 910B family (hc_pre_project.h): chunk by chunk of 64 columns; then lanes are added in pairs.
 #pragma once
 
 #include "../common/rows_membase.h"
-#include "hc_pre_shares.h"
+#include "hc_pre_project.h"
 
 namespace hc {
 
 template <typename T>
-class ProjectDecode {
-public:
-    __aicore__ inline void Init(GM_ADDR x, GM_ADDR fn, GM_ADDR partials, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
-        x_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(x));
-        fn_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(fn));
-        partials_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(partials));
-        plan_ = plan;
-        pipe->InitBuffer(fnQue_, plan_.tileBuffers, plan_.fnBytes);
-        pipe->InitBuffer(xQue_, plan_.tileBuffers, plan_.xBytes);
-        pipe->InitBuffer(outQue_, 1, plan_.outBytes);
-        pipe->InitBuffer(sumBuf_, plan_.sumBytes);
+class ProjectDecode : public ProjectRows<ProjectDecode<T>, T> {
+    using Rows = ProjectRows<ProjectDecode<T>, T>;
+    friend Rows;
+    using Rows::fnQue_;
+    using Rows::outQue_;
+    using Rows::plan_;
+    using Rows::sumBuf_;
+    using Rows::xQue_;
+
+    static constexpr bool kNarrow = sizeof(T) == 2;  // x needs a float32 copy
+
+    __aicore__ inline void InitWork(AscendC::TPipe* pipe) {
         if (plan_.wideBytes != 0) pipe->InitBuffer(wideBuf_, plan_.wideBytes);
-        sums_ = sumBuf_.Get<float>();
+        sums_ = sumBuf_.template Get<float>();
         eighths_ = sums_[plan_.groupTokens * (plan_.mix + 1) * kLanes];
     }
 
-    __aicore__ inline void Process(uint32_t core) {
-        const Span slice(plan_.slices, core, plan_.rowElements);
-        if (slice.count == 0) return;
-        for (uint32_t token = 0; token < plan_.rows.tokens; token += plan_.groupTokens) {
-            const uint32_t tokens = Min(plan_.groupTokens, plan_.rows.tokens - token);
-            FenceVector();  // eighths_ and sums_ of the group before
-            AscendC::Duplicate(sums_, 0.0f, static_cast<int32_t>(tokens * (plan_.mix + 1) * kLanes));
-            AscendC::Duplicate(eighths_, 0.0f, static_cast<int32_t>(tokens * plan_.partialPitch * kBlockFloats));
-            CopyIn(token, tokens, slice, 0);
-            for (uint32_t column = 0; column < slice.count; column += plan_.tileColumns) {
-                const bool ahead = plan_.tileBuffers > 1;
-                if (ahead) CopyIn(token, tokens, slice, column + plan_.tileColumns);
-                Accumulate(tokens, Min(plan_.tileColumns, slice.count - column));
-                if (!ahead) CopyIn(token, tokens, slice, column + plan_.tileColumns);
-            }
-            Reduce(tokens);
-            CopyOut(core, token, tokens);
-        }
-    }
-
-private:
-    static constexpr bool kNarrow = sizeof(T) == 2;  // x needs a float32 copy
-
-    __aicore__ inline void CopyIn(uint32_t token, uint32_t tokens, const Span& slice, uint32_t column) {
-        if (column >= slice.count) return;
-        const uint32_t columns = Min(plan_.tileColumns, slice.count - column), k = slice.first + column;
-        AscendC::LocalTensor<T> x = xQue_.template AllocTensor<T>();
-        CopyRowsIn(x, x_[static_cast<uint64_t>(token) * plan_.rowElements + k], tokens, columns, plan_.rowElements);
-        xQue_.EnQue(x);
-        AscendC::LocalTensor<float> fn = fnQue_.AllocTensor<float>();
-        CopyRowsIn(fn, fn_[k], plan_.mix, columns, plan_.rowElements);
-        fnQue_.EnQue(fn);
+    __aicore__ inline void StartSums(uint32_t tokens) {
+        FenceVector();  // sums_ and eighths_ of the group before
+        AscendC::Duplicate(sums_, 0.0f, static_cast<int32_t>(tokens * (plan_.mix + 1) * kLanes));
+        AscendC::Duplicate(eighths_, 0.0f, static_cast<int32_t>(tokens * plan_.partialPitch * kBlockFloats));
     }
 
     __aicore__ inline void Accumulate(uint32_t tokens, uint32_t columns) {
@@ -74,7 +43,7 @@ private:
         } else {
             wide = x;
         }
-        AscendC::LocalTensor<float> fn = fnQue_.DeQue<float>();
+        AscendC::LocalTensor<float> fn = fnQue_.template DeQue<float>();
         for (uint32_t lane = 0; lane < columns; lane += kLanes) {
             AddChunk(wide[lane], fn[lane], tokens, Min(kLanes, columns - lane), xPitch, RowPitch<float>(columns));
             FenceVector();
@@ -106,7 +75,7 @@ private:
                 AscendC::BlockReduceSum(eighths_[(t * pitch + m) * kBlockFloats], sums_[(t * rows + m) * kLanes],
                                         static_cast<int32_t>(Min(kMaxRepeats, rows - m)), static_cast<int32_t>(kLanes), 1, 1, 8);
         FenceVector();
-        AscendC::LocalTensor<float> out = outQue_.AllocTensor<float>();
+        AscendC::LocalTensor<float> out = outQue_.template AllocTensor<float>();
         const uint32_t repeats = tokens * pitch / kBlockFloats;
         for (uint32_t r = 0; r < repeats; r += kMaxRepeats)
             AscendC::BlockReduceSum(out[r * kBlockFloats], eighths_[r * kLanes], static_cast<int32_t>(Min(kMaxRepeats, repeats - r)),
@@ -114,19 +83,7 @@ private:
         outQue_.EnQue(out);
     }
 
-    __aicore__ inline void CopyOut(uint32_t part, uint32_t token, uint32_t tokens) {
-        AscendC::LocalTensor<float> out = outQue_.DeQue<float>();
-        CopyFlatOut(partials_[(static_cast<uint64_t>(part) * plan_.rows.tokens + token) * plan_.partialPitch], out,
-                    tokens * plan_.partialPitch);
-        outQue_.FreeTensor(out);
-    }
-
-    HcPreTilingData plan_;
-    AscendC::GlobalTensor<T> x_;
-    AscendC::GlobalTensor<float> fn_, partials_;
-    AscendC::TQue<AscendC::TPosition::VECIN, 2> fnQue_, xQue_;
-    AscendC::TQue<AscendC::TPosition::VECOUT, 1> outQue_;
-    AscendC::TBuf<AscendC::TPosition::VECCALC> sumBuf_, wideBuf_;
+    AscendC::TBuf<AscendC::TPosition::VECCALC> wideBuf_;
     AscendC::LocalTensor<float> sums_, eighths_;
 };
 

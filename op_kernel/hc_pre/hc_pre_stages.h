@@ -1,30 +1,32 @@
 // The three plans of hc_pre (hc_pre_tiling_data.h) as sequences of stages.
 #pragma once
 
+#if defined(__DAV_C310__)
+#include "../common/sinkhorn_rows_regbase.h"
+#include "hc_pre_decode_regbase.h"
+#else
 #include "../common/sinkhorn_rows_membase.h"
-#include "hc_pre_cube.h"
 #include "hc_pre_decode_membase.h"
+#endif
+#include "hc_pre_cube.h"
 #include "hc_pre_partials.h"
 
 namespace hc {
 
+#if defined(__DAV_C310__)
+template <typename T>
+using HcPreRows = SinkhornRowsRegbase<T, PartialSums>;
+#else
 template <typename T>
 using HcPreRows = SinkhornRowsMembase<T, PartialSums>;
+#endif
 
-// The rows of one core once all partial sums are there. Buffers of the stage before are given up.
-template <typename T>
-__aicore__ inline void RowsAfterSyncAll(const RowTensors& tensors, GM_ADDR partials, const HcPreTilingData& plan, bool fromCube,
-                                        AscendC::TPipe* pipe) {
-    pipe->Reset();
+// The share of this core of the rows; none for a core that only projects.
+__aicore__ inline CoreShare ShareOfRows(const SinkhornRowsPlan& plan) {
     const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
-    if (core >= plan.rows.usedCores) return;
-    PartialSums source;
-    source.Init(partials, plan, fromCube);
-    CoreShare share;
-    share.Init(plan.rows, core);
-    HcPreRows<T> rows;
-    rows.Init(tensors, source, plan.rows, pipe);
-    rows.Process(share);
+    CoreShare share{};
+    if (core < plan.usedCores) share.Init(plan, core);
+    return share;
 }
 
 template <typename T>
@@ -35,38 +37,70 @@ __aicore__ inline void Decode(const RowTensors& tensors, GM_ADDR fn, GM_ADDR par
         project.Process(static_cast<uint32_t>(AscendC::GetBlockIdx()));
     }
     AscendC::SyncAll();
-    RowsAfterSyncAll<T>(tensors, partials, plan, false, pipe);
+    pipe->Reset();
+    const CoreShare share = ShareOfRows(plan.rows);
+    if (share.rows == 0) return;
+    PartialSums source;
+    source.Init(partials, partials, plan, false);
+    HcPreRows<T> rows;
+    rows.Init(tensors, source, plan.rows, pipe);
+    rows.Process(share);
 }
 
-// Where the partial sums start in the workspace, behind the terms of hc_fn; on 512 B.
+// The workspace: the terms of hc_fn, on 512 B the partial sums, then the maxima of its rows (float16).
 __aicore__ inline GM_ADDR PartialsOf(GM_ADDR workspace, const HcPreTilingData& plan) {
-    return workspace + AlignUp(kTerms * plan.mix * plan.termPitch, 256) * sizeof(bfloat16_t);
+    return workspace + AlignUp(kTerms * plan.mix * plan.termPitch, 256) * sizeof(uint16_t);
+}
+__aicore__ inline GM_ADDR MaximaOf(GM_ADDR partials, const HcPreTilingData& plan) {
+    return partials + static_cast<uint64_t>(plan.parts) * plan.rows.tokens * plan.partialPitch * sizeof(float);
+}
+__aicore__ inline GM_ADDR ScalesOf(GM_ADDR partials, const HcPreTilingData& plan) {
+    return MaximaOf(partials, plan) + plan.slices.count * RowPitch<float>(plan.mix) * sizeof(float);
 }
 
-__aicore__ inline void TermsOfFn(GM_ADDR fn, GM_ADDR terms, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
-    SplitTerms split;
-    split.Init(fn, terms, plan, pipe);
-    split.Process(static_cast<uint32_t>(AscendC::GetBlockIdx()));
+// Vector cores: terms in the workspace. Ends in SyncAll<false>, as does the cube cores' WaitForTerms.
+template <typename T>
+__aicore__ inline void TermsOfFn(GM_ADDR fn, GM_ADDR workspace, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
+    const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
+    SplitTerms<T> split;
+    split.Init(fn, workspace, MaximaOf(PartialsOf(workspace, plan), plan), plan, pipe);
+    if (plan.scaled != 0) {
+        split.FindMaxima(core);
+        AscendC::SyncAll<false>();
+        split.FindScales(core);
+    }
+    split.Process(core);
+    AscendC::SyncAll<false>();
+}
+__aicore__ inline void WaitForTerms(const HcPreTilingData& plan) {
+    if (plan.scaled != 0) AscendC::SyncAll<false>();
+    AscendC::SyncAll<false>();
 }
 
 template <typename T>
 __aicore__ inline void Grid(const RowTensors& tensors, GM_ADDR fn, GM_ADDR workspace, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
-    if constexpr (sizeof(T) != sizeof(bfloat16_t)) return;  // the host gives other types no such plan
     GM_ADDR partials = PartialsOf(workspace, plan);
     if ASCEND_IS_AIC {
-        ProjectCube project;
+        ProjectCube<T> project;
         project.Init(tensors.x, workspace, partials, plan, pipe);
-        AscendC::SyncAll<false>();  // the terms are there
         const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx()), block = core / plan.kParts.count, part = core % plan.kParts.count;
-        if (block < plan.blocks.count)
-            project.Process(Span(plan.blocks, block, plan.rows.tokens), Span(plan.kParts, part, plan.rowElements), part);
+        const Span tokens(plan.blocks, block, plan.rows.tokens), k(plan.kParts, part, plan.rowElements);
+        project.Prefetch(tokens, k);
+        WaitForTerms(plan);
+        project.Process(tokens, k, part);
         AscendC::SyncAll<false>();  // the sums are there
     }
     if ASCEND_IS_AIV {
-        TermsOfFn(fn, workspace, plan, pipe);
+        TermsOfFn<T>(fn, workspace, plan, pipe);
+        pipe->Reset();  // the buffers that hc_fn was split in
+        const CoreShare share = ShareOfRows(plan.rows);
+        PartialSums source;
+        source.Init(partials, ScalesOf(partials, plan), plan, true);
+        HcPreRows<T> rows;
+        rows.Init(tensors, source, plan.rows, pipe);
+        rows.Prefetch(share);
         AscendC::SyncAll<false>();
-        AscendC::SyncAll<false>();
-        RowsAfterSyncAll<T>(tensors, partials, plan, true, pipe);
+        rows.Process(share);
     }
 }
 
@@ -74,15 +108,18 @@ __aicore__ inline void Grid(const RowTensors& tensors, GM_ADDR fn, GM_ADDR works
 // next, and not further ahead, so that the tokens are still in L2 when the vector cores read them.
 constexpr uint16_t kSumsReady = 0, kBlockDone = 1;  // cross-core flags
 
+template <typename T>
 __aicore__ inline void ProjectBlocks(const RowTensors& tensors, GM_ADDR terms, GM_ADDR partials, const HcPreTilingData& plan,
                                      AscendC::TPipe* pipe) {
-    ProjectCube project;
+    ProjectCube<T> project;
     project.Init(tensors.x, terms, partials, plan, pipe);
-    AscendC::SyncAll<false>();  // the terms are there
+    const Span k(plan.kParts, 0, plan.rowElements);
     const uint32_t first = static_cast<uint32_t>(AscendC::GetBlockIdx());
+    project.Prefetch(Span(plan.blocks, first, plan.rows.tokens), k);
+    WaitForTerms(plan);
     for (uint32_t block = first; block < plan.blocks.count; block += plan.cubeCores) {
         if (block >= first + 2 * plan.cubeCores) AscendC::CrossCoreWaitFlag(kBlockDone);
-        project.Process(Span(plan.blocks, block, plan.rows.tokens), Span(plan.kParts, 0, plan.rowElements), 0);
+        project.Process(Span(plan.blocks, block, plan.rows.tokens), k, 0);
         AscendC::CrossCoreSetFlag<2, PIPE_FIX>(kSumsReady);
     }
 }
@@ -91,7 +128,7 @@ template <typename T>
 __aicore__ inline void RowsOfBlocks(const RowTensors& tensors, GM_ADDR partials, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
     pipe->Reset();  // the buffers that hc_fn was split in
     PartialSums source;
-    source.Init(partials, plan, true);
+    source.Init(partials, ScalesOf(partials, plan), plan, true);
     HcPreRows<T> rows;
     rows.Init(tensors, source, plan.rows, pipe);
     const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx()), second = core % 2;
@@ -99,6 +136,7 @@ __aicore__ inline void RowsOfBlocks(const RowTensors& tensors, GM_ADDR partials,
         const Span tokens(plan.blocks, block, plan.rows.tokens);
         const uint32_t half = CeilDiv(tokens.count, 2);
         CoreShare share{tokens.first + second * half, second != 0 ? tokens.count - half : half, 0, plan.rows.hidden, 0};
+        rows.Prefetch(share);
         AscendC::CrossCoreWaitFlag(kSumsReady);
         rows.Process(share);
         if (block + 2 * plan.cubeCores < plan.blocks.count) AscendC::CrossCoreSetFlag<2, PIPE_MTE2>(kBlockDone);
@@ -107,14 +145,12 @@ __aicore__ inline void RowsOfBlocks(const RowTensors& tensors, GM_ADDR partials,
 
 template <typename T>
 __aicore__ inline void Stream(const RowTensors& tensors, GM_ADDR fn, GM_ADDR workspace, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
-    if constexpr (sizeof(T) != sizeof(bfloat16_t)) return;  // the host gives other types no such plan
     GM_ADDR partials = PartialsOf(workspace, plan);
     if ASCEND_IS_AIC {
-        ProjectBlocks(tensors, workspace, partials, plan, pipe);
+        ProjectBlocks<T>(tensors, workspace, partials, plan, pipe);
     }
     if ASCEND_IS_AIV {
-        TermsOfFn(fn, workspace, plan, pipe);
-        AscendC::SyncAll<false>();
+        TermsOfFn<T>(fn, workspace, plan, pipe);
         RowsOfBlocks<T>(tensors, partials, plan, pipe);
     }
 }

@@ -1,7 +1,9 @@
-// hc_fn for the cube: each float32 as the sum of three bfloat16 numbers, 8 bits of its mantissa each, so that products with a bfloat16
-// x are exact.
+// hc_fn for the cube: each float32 as the sum of three numbers of x's 16-bit type, so that products with x are exact.
 //
 //   hi = truncated(v), mid = truncated(v - hi), lo = truncated(v - hi - mid);   terms [3][mix][termPitch] = lo, mid, hi
+//
+// bfloat16: v = fn, and the sum is v. float16: v = fn * scale, scale[m] = 2^14 / 2^floor(log2(max of |fn[m]|)), so that nothing
+// overflows; what is lost is below 2^-38 of the row's maximum.
 #pragma once
 
 #include "hc_pre_shares.h"
@@ -10,15 +12,90 @@ namespace hc {
 
 constexpr uint32_t kTerms = 3;
 
+template <typename T>
 class SplitTerms {
 public:
-    __aicore__ inline void Init(GM_ADDR fn, GM_ADDR terms, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
+    // maxima: [slices][mixes], then scales: [mixes], in rows of AlignUp(mix, 8) floats.
+    __aicore__ inline void Init(GM_ADDR fn, GM_ADDR terms, GM_ADDR maxima, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
         fn_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(fn));
-        terms_.SetGlobalBuffer(reinterpret_cast<__gm__ bfloat16_t*>(terms));
+        terms_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(terms));
+        maxima_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(maxima));
         plan_ = plan;
+        pipe_ = pipe;
+        mixPitch_ = RowPitch<float>(plan_.mix);
         pipe->InitBuffer(fnQue_, 2, plan_.fnBytes);
         pipe->InitBuffer(termQue_, 2 * kTerms, plan_.outBytes);
         pipe->InitBuffer(wideBuf_, plan_.wideBytes);
+        if (plan_.scaled == 0) return;
+        pipe->InitBuffer(scaleBuf_, plan_.sumBytes);
+        lanes_ = scaleBuf_.Get<float>();
+        blocks_ = lanes_[mixPitch_ * kLanesOfFloat];
+        scales_ = blocks_[mixPitch_ * kBlockFloats];
+    }
+
+    // maxima[core][m] = max of |fn[m]| over this core's slice
+    __aicore__ inline void FindMaxima(uint32_t core) {
+        const Span slice(plan_.slices, core, plan_.rowElements);
+        if (slice.count == 0) return;
+        AscendC::Duplicate(lanes_, 0.0f, static_cast<int32_t>(plan_.mix * kLanesOfFloat));
+        CopyIn(slice, 0);
+        for (uint32_t column = 0; column < slice.count; column += plan_.tileColumns) {
+            CopyIn(slice, column + plan_.tileColumns);
+            const uint32_t columns = Min(plan_.tileColumns, slice.count - column);
+            AscendC::LocalTensor<float> fn = fnQue_.template DeQue<float>();
+            for (uint32_t lane = 0; lane < columns; lane += kLanesOfFloat) Magnitude(fn[lane], columns, lane);
+            AscendC::PipeBarrier<PIPE_V>();
+            for (uint32_t lane = 0; lane < columns; lane += kLanesOfFloat) {
+                Larger(fn[lane], columns, lane);
+                AscendC::PipeBarrier<PIPE_V>();
+            }
+            fnQue_.FreeTensor(fn);
+        }
+        AscendC::LocalTensor<float> largest = wideBuf_.template Get<float>();
+        for (uint32_t m = 0; m < plan_.mix; m += kRepeats)
+            AscendC::WholeReduceMax(largest[m], lanes_[m * kLanesOfFloat], static_cast<int32_t>(kLanesOfFloat),
+                                    static_cast<int32_t>(Min(kRepeats, plan_.mix - m)), 1, 1, 8, AscendC::ReduceOrder::ORDER_ONLY_VALUE);
+        const auto found = pipe_->FetchEventID(AscendC::HardEvent::V_MTE3);
+        AscendC::SetFlag<AscendC::HardEvent::V_MTE3>(found);  // largest is there before MTE3 reads it; SyncAll follows
+        AscendC::WaitFlag<AscendC::HardEvent::V_MTE3>(found);
+        CopyFlatOut(maxima_[core * mixPitch_], largest, plan_.mix);
+    }
+
+    // After SyncAll: the scales of all rows, and from core 0 their inverses for the end.
+    __aicore__ inline void FindScales(uint32_t core) {
+        const uint32_t count = plan_.slices.count;
+        const int32_t rows = static_cast<int32_t>(mixPitch_);
+        CopyRowsIn(lanes_, maxima_, count, plan_.mix, mixPitch_);
+        const auto loaded = pipe_->FetchEventID(AscendC::HardEvent::MTE2_V);
+        AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(loaded);  // the maxima are there before V reads them
+        AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(loaded);
+        for (uint32_t i = 1; i < count; ++i) {
+            AscendC::Max(lanes_, lanes_, lanes_[i * mixPitch_], rows);
+            AscendC::PipeBarrier<PIPE_V>();
+        }
+        // 2^floor(log2(v)): the exponent alone
+        const AscendC::LocalTensor<uint32_t> bits = lanes_.template ReinterpretCast<uint32_t>();
+        AscendC::ShiftRight(bits, bits, 23u, rows);
+        AscendC::PipeBarrier<PIPE_V>();
+        AscendC::ShiftLeft(bits, bits, 23u, rows);
+        AscendC::Duplicate(scales_, 16384.0f, rows);
+        AscendC::PipeBarrier<PIPE_V>();
+        AscendC::Maxs(lanes_, lanes_, kSmallest, rows);
+        AscendC::PipeBarrier<PIPE_V>();
+        AscendC::Div(scales_, scales_, lanes_, rows);
+        AscendC::LocalTensor<float> inverse = wideBuf_.template Get<float>();
+        AscendC::Muls(inverse, lanes_, 1.0f / 16384.0f, rows);
+        AscendC::PipeBarrier<PIPE_V>();
+        AscendC::Brcb(blocks_, scales_, static_cast<uint8_t>(mixPitch_ / kBlockFloats), AscendC::BrcbRepeatParams(1, 8));
+        AscendC::PipeBarrier<PIPE_V>();
+        if (core != 0) return;
+        const auto found = pipe_->FetchEventID(AscendC::HardEvent::V_MTE3);
+        AscendC::SetFlag<AscendC::HardEvent::V_MTE3>(found);  // inverse is there before MTE3 reads it
+        AscendC::WaitFlag<AscendC::HardEvent::V_MTE3>(found);
+        CopyFlatOut(maxima_[count * mixPitch_], inverse, mixPitch_);
+        const auto stored = pipe_->FetchEventID(AscendC::HardEvent::MTE3_V);
+        AscendC::SetFlag<AscendC::HardEvent::MTE3_V>(stored);  // before wideBuf_ gets a term
+        AscendC::WaitFlag<AscendC::HardEvent::MTE3_V>(stored);
     }
 
     __aicore__ inline void Process(uint32_t core) {
@@ -31,19 +108,24 @@ public:
     }
 
 private:
-    static constexpr uint32_t kLanesOfFloat = 64, kRepeats = 255;
+    static constexpr uint32_t kLanesOfFloat = 64, kRepeats = 255, kBlockFloats = 8;
+    static constexpr float kSmallest = 1.0f / (1ull << 60);  // rows of zeros, or of less: their scale stays finite
 
     __aicore__ inline void CopyIn(const Span& slice, uint32_t column) {
         if (column >= slice.count) return;
-        AscendC::LocalTensor<float> fn = fnQue_.AllocTensor<float>();
+        AscendC::LocalTensor<float> fn = fnQue_.template AllocTensor<float>();
         CopyRowsIn(fn, fn_[slice.first + column], plan_.mix, Min(plan_.tileColumns, slice.count - column), plan_.rowElements);
         fnQue_.EnQue(fn);
     }
 
     __aicore__ inline void Split(uint32_t k, uint32_t columns) {
-        AscendC::LocalTensor<float> rest = fnQue_.DeQue<float>(), wide = wideBuf_.Get<float>();
+        AscendC::LocalTensor<float> rest = fnQue_.template DeQue<float>(), wide = wideBuf_.template Get<float>();
+        if (plan_.scaled != 0) {
+            for (uint32_t lane = 0; lane < columns; lane += kLanesOfFloat) Scale(rest[lane], columns, lane);
+            AscendC::PipeBarrier<PIPE_V>();
+        }
         for (uint32_t i = 0; i < kTerms; ++i) {
-            AscendC::LocalTensor<bfloat16_t> term = termQue_.AllocTensor<bfloat16_t>();
+            AscendC::LocalTensor<T> term = termQue_.template AllocTensor<T>();
             for (uint32_t lane = 0; lane < columns; lane += kLanesOfFloat) Narrow(term[lane], rest[lane], columns, lane);
             AscendC::PipeBarrier<PIPE_V>();
             if (i + 1 < kTerms) {
@@ -53,7 +135,7 @@ private:
                 AscendC::PipeBarrier<PIPE_V>();
             }
             termQue_.EnQue(term);
-            term = termQue_.DeQue<bfloat16_t>();
+            term = termQue_.template DeQue<T>();
             CopyRowsOut(terms_[static_cast<uint64_t>(kTerms - 1 - i) * plan_.mix * plan_.termPitch + k], term, plan_.mix, columns,
                         plan_.termPitch);
             termQue_.FreeTensor(term);
@@ -62,19 +144,19 @@ private:
     }
 
     // Up to 64 columns of all rows, a row to a repeat.
-    static __aicore__ inline uint8_t TermStride(uint32_t columns) { return static_cast<uint8_t>(RowPitch<bfloat16_t>(columns) * 2 / kBlockBytes); }
+    static __aicore__ inline uint8_t TermStride(uint32_t columns) { return static_cast<uint8_t>(RowPitch<T>(columns) * 2 / kBlockBytes); }
     static __aicore__ inline uint8_t FloatStride(uint32_t columns) { return static_cast<uint8_t>(RowPitch<float>(columns) * 4 / kBlockBytes); }
-    __aicore__ inline void Narrow(const AscendC::LocalTensor<bfloat16_t>& term, const AscendC::LocalTensor<float>& value, uint32_t columns,
+    __aicore__ inline void Narrow(const AscendC::LocalTensor<T>& term, const AscendC::LocalTensor<float>& value, uint32_t columns,
                                   uint32_t lane) {
         for (uint32_t m = 0; m < plan_.mix; m += kRepeats)
-            AscendC::Cast(term[m * RowPitch<bfloat16_t>(columns)], value[m * RowPitch<float>(columns)], AscendC::RoundMode::CAST_TRUNC,
+            AscendC::Cast(term[m * RowPitch<T>(columns)], value[m * RowPitch<float>(columns)], AscendC::RoundMode::CAST_TRUNC,
                           static_cast<uint64_t>(Min(kLanesOfFloat, columns - lane)), static_cast<uint8_t>(Min(kRepeats, plan_.mix - m)),
                           AscendC::UnaryRepeatParams(1, 1, TermStride(columns), FloatStride(columns)));
     }
-    __aicore__ inline void Widen(const AscendC::LocalTensor<float>& value, const AscendC::LocalTensor<bfloat16_t>& term, uint32_t columns,
+    __aicore__ inline void Widen(const AscendC::LocalTensor<float>& value, const AscendC::LocalTensor<T>& term, uint32_t columns,
                                  uint32_t lane) {
         for (uint32_t m = 0; m < plan_.mix; m += kRepeats)
-            AscendC::Cast(value[m * RowPitch<float>(columns)], term[m * RowPitch<bfloat16_t>(columns)], AscendC::RoundMode::CAST_NONE,
+            AscendC::Cast(value[m * RowPitch<float>(columns)], term[m * RowPitch<T>(columns)], AscendC::RoundMode::CAST_NONE,
                           static_cast<uint64_t>(Min(kLanesOfFloat, columns - lane)), static_cast<uint8_t>(Min(kRepeats, plan_.mix - m)),
                           AscendC::UnaryRepeatParams(1, 1, FloatStride(columns), TermStride(columns)));
     }
@@ -88,12 +170,38 @@ private:
         }
     }
 
+    __aicore__ inline void Magnitude(const AscendC::LocalTensor<float>& value, uint32_t columns, uint32_t lane) {
+        const uint8_t stride = FloatStride(columns);
+        for (uint32_t m = 0; m < plan_.mix; m += kRepeats) {
+            const uint32_t at = m * RowPitch<float>(columns);
+            AscendC::Abs(value[at], value[at], static_cast<uint64_t>(Min(kLanesOfFloat, columns - lane)),
+                         static_cast<uint8_t>(Min(kRepeats, plan_.mix - m)), AscendC::UnaryRepeatParams(1, 1, stride, stride));
+        }
+    }
+    __aicore__ inline void Larger(const AscendC::LocalTensor<float>& value, uint32_t columns, uint32_t lane) {
+        for (uint32_t m = 0; m < plan_.mix; m += kRepeats)
+            AscendC::Max(lanes_[m * kLanesOfFloat], lanes_[m * kLanesOfFloat], value[m * RowPitch<float>(columns)],
+                         static_cast<uint64_t>(Min(kLanesOfFloat, columns - lane)), static_cast<uint8_t>(Min(kRepeats, plan_.mix - m)),
+                         AscendC::BinaryRepeatParams(1, 1, 1, 8, 8, FloatStride(columns)));
+    }
+    __aicore__ inline void Scale(const AscendC::LocalTensor<float>& value, uint32_t columns, uint32_t lane) {
+        const uint8_t stride = FloatStride(columns);
+        for (uint32_t m = 0; m < plan_.mix; m += kRepeats) {
+            const uint32_t at = m * RowPitch<float>(columns);
+            AscendC::Mul(value[at], value[at], blocks_[m * kBlockFloats], static_cast<uint64_t>(Min(kLanesOfFloat, columns - lane)),
+                         static_cast<uint8_t>(Min(kRepeats, plan_.mix - m)), AscendC::BinaryRepeatParams(1, 1, 0, stride, stride, 1));
+        }
+    }
+
     HcPreTilingData plan_;
-    AscendC::GlobalTensor<float> fn_;
-    AscendC::GlobalTensor<bfloat16_t> terms_;
+    AscendC::TPipe* pipe_ = nullptr;
+    uint32_t mixPitch_ = 0;
+    AscendC::GlobalTensor<float> fn_, maxima_;
+    AscendC::GlobalTensor<T> terms_;
     AscendC::TQue<AscendC::TPosition::VECIN, 2> fnQue_;
     AscendC::TQue<AscendC::TPosition::VECOUT, 1> termQue_;
-    AscendC::TBuf<AscendC::TPosition::VECCALC> wideBuf_;
+    AscendC::TBuf<AscendC::TPosition::VECCALC> wideBuf_, scaleBuf_;
+    AscendC::LocalTensor<float> lanes_, blocks_, scales_;
 };
 
 }  // namespace hc

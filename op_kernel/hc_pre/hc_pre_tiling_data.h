@@ -34,8 +34,9 @@ struct HcPreTilingData {
     uint32_t fnBytes;          // tile of hc_fn
     uint32_t xBytes;           // decode: tile of x
     uint32_t wideBytes;        // decode: float32 copy of a 16-bit x tile; cube: a term as float32
-    uint32_t sumBytes;         // decode, membase: 64 lanes per token and mix, then 8 of each
+    uint32_t sumBytes;         // decode: 64 lanes per token and mix, then (membase) 8 of each; cube, float16: maxima and scales of rows
     uint32_t outBytes;         // decode: partial sums; cube: a term
+    uint32_t scaled;           // cube, float16: rows of hc_fn are scaled by powers of two
 
     // Cube cores: blocks of tokens (units of 16) and parts of K (units of 16).
     HcPreShares blocks;        // grid: one each; stream: block b is cube core b % cubeCores's

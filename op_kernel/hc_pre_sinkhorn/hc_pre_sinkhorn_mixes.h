@@ -26,7 +26,7 @@ public:
     }
 
 #if defined(__DAV_C310__)
-    __aicore__ inline void Prepare(const AscendC::LocalTensor<float>&, uint32_t) {}  // as they are
+    __aicore__ inline void Prepare(const AscendC::LocalTensor<float>&, uint32_t, __ubuf__ uint32_t*) {}  // as they are
 #else
     // Tokens that fill up the last chunk get zeros.
     __aicore__ inline void Prepare(const AscendC::LocalTensor<float>& mixes, uint32_t rows, uint32_t slots,

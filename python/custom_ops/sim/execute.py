@@ -119,9 +119,12 @@ def _plain_struct(kernel: Path, root: Path, tiling_key: int, size: int):
     own = [data.decode("utf-8", "replace") for path, data in files.items()
            if path.is_relative_to(root / "op_kernel") or path.parent == kernel.parent]
     known: dict[str, type] = {}
-    for text in own:
-        if "struct" in text:
-            known.update(tiling_decode.structs(text))
+    before = -1
+    while before != len(known):  # a struct may hold one of a header that is read later
+        before = len(known)
+        for text in own:
+            if "struct" in text:
+                known.update(tiling_decode.structs(text, known))
     return tiling_decode.struct_for("\n".join(own), tiling_key, known, size)
 
 

@@ -30,13 +30,13 @@ _NAMED_BY_KERNEL = re.compile(
     r"REGISTER_TILING_FOR_TILINGKEY\s*\(\s*\"([^\"]*)\"\s*,\s*([\w:]+))")
 
 
-def structs(text: str) -> dict[str, type[ctypes.Structure]]:
-    """The plain structs a header defines, as ctypes structures. What is not plain data is left out."""
+def structs(text: str, known: dict[str, type[ctypes.Structure]] | None = None) -> dict[str, type[ctypes.Structure]]:
+    """The plain structs a header defines, as ctypes structures; `known`: those of other headers. What is not plain data is left out."""
     text = without_comments(text)
     constants = _constants(text)
     found: dict[str, type[ctypes.Structure]] = {}
     for match in _STRUCT.finditer(text):
-        fields = _fields(_body(text, match.end()), found, constants)
+        fields = _fields(_body(text, match.end()), {**(known or {}), **found}, constants)
         if fields:
             found[match[1]] = type(match[1], (ctypes.Structure,), {"_fields_": fields})
     return found

@@ -69,7 +69,8 @@ def check_cube(plan, chip, tokens, k):
     assert data.squareColumn >= data.mix and data.squareColumn % 8 == 0 and data.partialPitch == data.squareColumn + 16
     assert data.parts == data.kParts.count and data.termPitch == ceil_div(k, 16) * 16
     terms = ceil_div(3 * data.mix * data.termPitch, 256) * 512
-    assert plan.workspaceBytes == terms + tokens * data.parts * data.partialPitch * 4
+    scales = data.scaled * (data.slices.count + 1) * data.squareColumn * 4
+    assert plan.workspaceBytes == terms + tokens * data.parts * data.partialPitch * 4 + scales
     # memories of the cube core
     n = ceil_div(data.mix, 16) * 16
     assert data.kL0 % 16 == 0 and data.kL1 % data.kL0 == 0 and data.tileRows % 16 == 0 and data.kL0 >= 16 and data.tileRows >= 16

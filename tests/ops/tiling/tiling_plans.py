@@ -47,7 +47,7 @@ class SinkhornPlan(ctypes.Structure):
     _fields_ = [(name, _U32) for name in ("tokens", "hcMult", "hidden", "sinkhornIters")] + [("hcEps", _F32)] + [
         (name, _U32) for name in (
             "usedCores", "coresPerToken", "columnsPerCore", "formerCores", "rowsPerFormer", "rowsPerTail", "batchRows",
-            "chunkTokens", "mixPitch", "mixParts", "rowFactor", "dFactor", "dLoop", "mixBytes", "rsqrtOffset", "postBytes",
+            "chunkTokens", "mixPitch", "mixScales", "mixParts", "rowFactor", "dFactor", "dLoop", "mixBytes", "rsqrtOffset", "postBytes",
             "combBytes", "preBytes", "constantBytes", "planeBytes", "workBytes", "xBytes", "yBytes", "ubBytes")]
 
 
@@ -63,7 +63,7 @@ class PreData(ctypes.Structure):
     _fields_ = [("rowElements", _U32), ("inverseCount", _F32), ("normEps", _F32)] + [
         (name, _U32) for name in ("mix", "partialPitch", "squareColumn", "parts")] + [("slices", Shares)] + [
         (name, _U32) for name in ("tileColumns", "tileBuffers", "groupTokens", "fnBytes", "xBytes", "wideBytes", "sumBytes",
-                                  "outBytes")] + [("blocks", Shares), ("kParts", Shares)] + [
+                                  "outBytes", "scaled")] + [("blocks", Shares), ("kParts", Shares)] + [
         (name, _U32) for name in ("cubeCores", "termPitch", "blockRows", "kL1", "kL0", "tileRows")] + [
         ("rows", SinkhornPlan), ("ubBytes", _U32)]
 
