@@ -68,8 +68,8 @@ def _mixes(dlogits, scale, mixes, x, hc_fn, norm_eps):
     dmixes = dlogits * scale
     draw = dmixes * rs
     dx = (draw @ fn).reshape(x.shape) + inv_rms((dmixes * raw).sum(-1, keepdims=True), x, norm_eps)
-    flat = to_float64(x).reshape(*draw.shape[:-1], fn.shape[1])
-    return dx, np.einsum("...m,...k->mk", draw, flat), _over_tokens(dlogits * mixes)
+    dfn = draw.reshape(-1, fn.shape[0]).T @ to_float64(x).reshape(-1, fn.shape[1])
+    return dx, dfn, _over_tokens(dlogits * mixes)
 
 
 def _over_tokens(values) -> np.ndarray:
