@@ -4,7 +4,8 @@ Bytes are counted as each input read once and each output written once. A ratio 
 round: other work on the machine slows both sides of it.
 
 Targets: hc_pre_sinkhorn at least 20 times eager, twice torch.compile and 80 % of read bandwidth; hc_pre_inv_rms 80 % of read bandwidth;
-hc_post twice torch.compile and 80 % of copy bandwidth (it writes nearly as much as it reads); at most 10 us per call at T = 1, d = 16.
+hc_post twice torch.compile and 80 % of copy bandwidth (it writes nearly as much as it reads); hc_pre twice torch.compile (its projection is
+arithmetic, 2 n (n + 2) operations per element of x); at most 10 us per call at T = 1, d = 16.
 """
 
 import ctypes
@@ -110,6 +111,10 @@ def sinkhorn_formula(mixes, rsqrt, hc_scale, hc_base, x, n=4, iters=20, eps=1e-6
     return (pre.unsqueeze(-1) * x.float()).sum(1).to(x.dtype), post, c
 
 
+def pre_formula(x, hc_fn, hc_scale, hc_base):
+    return sinkhorn_formula(x.flatten(1).float() @ hc_fn.t(), inv_rms_formula(x), hc_scale, hc_base, x)
+
+
 def inv_rms_formula(x, eps=1e-6):
     return torch.rsqrt(x.float().pow(2).mean((-2, -1)).unsqueeze(-1) + eps)
 
@@ -143,6 +148,12 @@ def inputs(tokens: int, d: int) -> tuple[torch.Tensor, ...]:
             torch.randn(mix, generator=rng), x)
 
 
+def pre_inputs(tokens: int, d: int) -> tuple[torch.Tensor, ...]:
+    mixes, _, scale, base, x = inputs(tokens, d)
+    fn = torch.randn(mixes.shape[1], STREAMS * d, generator=torch.Generator().manual_seed(3)) / (STREAMS * d) ** 0.5
+    return x, fn, scale, base
+
+
 def post_inputs(tokens: int, d: int) -> tuple[torch.Tensor, ...]:
     *_, residual = inputs(tokens, d)
     rng = torch.Generator().manual_seed(2)
@@ -157,6 +168,7 @@ def throughput(probe) -> Table:
         "hc_pre_sinkhorn": (inputs, lambda *args: custom_ops.hc_pre_sinkhorn(*args, 4, 20, 1e-6), sinkhorn_formula),
         "hc_pre_inv_rms": (lambda tokens, d: inputs(tokens, d)[-1:], lambda x: (custom_ops.hc_pre_inv_rms(x, epsilon=1e-6),),
                            inv_rms_formula),
+        "hc_pre": (pre_inputs, lambda *args: custom_ops.hc_pre(*args), pre_formula),
         "hc_post": (post_inputs, lambda *args: (custom_ops.hc_post(*args),), post_formula),
     }
     for name, (arguments, native, formula) in operators.items():
@@ -192,7 +204,8 @@ def overhead() -> Table:
     x, small = args[-1], torch.ones(1)
     sinkhorn, inv_rms = torch.ops.custom.npu_hc_pre_sinkhorn, torch.ops.custom.npu_hc_pre_inv_rms
     post, post_args = torch.ops.custom.npu_hc_post, post_inputs(1, 16)
-    calls = {"torch.ops.custom.npu_hc_post": lambda: post(*post_args),
+    pre, pre_args = torch.ops.custom.npu_hc_pre, pre_inputs(1, 16)
+    calls = {"torch.ops.custom.npu_hc_pre": lambda: pre(*pre_args), "torch.ops.custom.npu_hc_post": lambda: post(*post_args),
              "torch.ops.custom.npu_hc_pre_sinkhorn": lambda: sinkhorn(*args), "torch.ops.custom.npu_hc_pre_inv_rms": lambda: inv_rms(x),
              "custom_ops.hc_pre_sinkhorn": lambda: custom_ops.hc_pre_sinkhorn(*args),
              "for scale: torch.add of two numbers": lambda: torch.add(small, small)}
@@ -203,10 +216,30 @@ def overhead() -> Table:
     return table
 
 
+def projection() -> Table:
+    """hc_pre next to its parts with the projection by PyTorch's BLAS."""
+    table = Table("T", "fused us", "parts us", "of which BLAS on float32 x", "parts / fused",
+                  title="measured: hc_pre and its parts, d = 4096, bfloat16")
+    for tokens in (1, 16, 128, 1024):
+        x, fn, scale, base = pre_inputs(tokens, HIDDEN)
+        wide = x.flatten(1).float()
+
+        def parts():
+            rsqrt = custom_ops.hc_pre_inv_rms(x, epsilon=1e-6)
+            return custom_ops.hc_pre_sinkhorn(x.flatten(1).float() @ fn.t(), rsqrt, scale, base, x, 4, 20, 1e-6)
+
+        taken = times_per_round({"fused": lambda: custom_ops.hc_pre(x, fn, scale, base), "parts": parts, "blas": lambda: wide @ fn.t()},
+                                5 * ROUNDS)
+        table.add_row(str(tokens), *(f"{1e6 * min(taken[name]):.0f}" for name in ("fused", "parts", "blas")),
+                      f"{median_ratio(taken['parts'], taken['fused']):.1f}")
+    return table
+
+
 def main() -> None:
     console = Console(width=120)
     console.print(overhead())
     console.print(throughput(bandwidth_probe()))
+    console.print(projection())
     console.print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
 
 

@@ -20,9 +20,9 @@ def check(x: Tensor, hc_fn: Tensor, hc_scale: Tensor, hc_base: Tensor, norm_eps:
     check_finite_non_negative(NAME, "norm_eps", norm_eps)
     _mixing.check_any_streams(NAME, x)
     n, hidden = x.shape[-2:]
-    for argument, tensor, symbols, want in (("hc_fn", hc_fn, "[hc_mult, hc_mult * d]", (n, n * hidden)), ("hc_scale", hc_scale, "[1]", (1,)),
-                                            ("hc_base", hc_base, "[hc_mult]", (n,))):
-        _mixing.check_beside(NAME, argument, tensor, symbols, want, x)
+    _mixing.check_beside(NAME, "hc_fn", hc_fn, "[hc_mult, hc_mult * d]", (n, n * hidden), x)
+    _mixing.check_beside(NAME, "hc_scale", hc_scale, "[1]", (1,), x)
+    _mixing.check_beside(NAME, "hc_base", hc_base, "[hc_mult]", (n,), x)
     for argument, tensor in (("hc_fn", hc_fn), ("hc_scale", hc_scale), ("hc_base", hc_base)):
         check_device(NAME, argument, tensor, x)
 
@@ -35,5 +35,6 @@ def _compute(x: Tensor, hc_fn: Tensor, hc_scale: Tensor, hc_base: Tensor, norm_e
     return (pre.unsqueeze(-2) @ wide).squeeze(-2).to(x.dtype)
 
 
-_autograd.define_composite("_hc_head(Tensor x, Tensor hc_fn, Tensor hc_scale, Tensor hc_base, float norm_eps, float hc_eps) -> Tensor", _compute)
+_autograd.define_composite("_hc_head(Tensor x, Tensor hc_fn, Tensor hc_scale, Tensor hc_base, float norm_eps, float hc_eps) -> Tensor",
+                           _compute)
 compute = torch.ops.custom._hc_head.default

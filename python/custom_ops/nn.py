@@ -33,7 +33,7 @@ class HyperConnection(nn.Module):
         >>> site, head = HyperConnection.for_site(64), HyperConnection.for_head(64)
         >>> block = torch.nn.Linear(64, 64)
         >>> streams = torch.randn(7, 1, 64).expand(7, 4, 64)   # an embedding, once per stream
-        >>> streams = site(streams, block)                     # = site.post(block(y), streams, post, comb), y, post, comb = site.pre(streams)
+        >>> streams = site(streams, block)                     # site.pre, the block, site.post
         >>> head(streams).shape
         torch.Size([7, 64])
     """

@@ -161,7 +161,8 @@ def test_model_is_the_formula(model, tokens):
         loss = nn.functional.cross_entropy(logits.flatten(0, -2), tokens.flatten()) + draft.square().mean()
         gradients.append(torch.autograd.grad(loss, tuple(model.parameters())))
     for (name, _), got, want in zip(model.named_parameters(), *gradients):
-        torch.testing.assert_close(got, want, rtol=1e-3, atol=1e-5 + 1e-3 * float(want.abs().max()), msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(got, want, rtol=1e-3, atol=1e-5 + 1e-3 * float(want.abs().max()),
+                                   msg=lambda text, name=name: f"{name}: {text}")
 
 
 def test_model_compiles(model):

@@ -106,7 +106,8 @@ def test_second_derivative_of_the_operator(rng):
         sum(first.square().sum() for first in torch.autograd.grad(loss, leaves, create_graph=True)).backward()
         grads.append([leaf.grad for leaf in leaves])
     for name, one, other in zip(NAMES, *grads):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4 * float(other.abs().max()), msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4 * float(other.abs().max()),
+                                   msg=lambda text, name=name: f"{name}: {text}")
 
 
 def test_the_compiled_backward_does_not_unroll_the_iterations(rng):
@@ -133,7 +134,8 @@ def test_the_compiled_backward_does_not_unroll_the_iterations(rng):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_head_gradient_is_the_reference(dtype, rng):
     inputs = pre_inputs("normal", rng, (2, 3), 4, 24, DTYPES[dtype])
-    leaves = [tensor.clone().requires_grad_() for tensor in (inputs["x"], inputs["hc_fn"][:4], inputs["hc_scale"][:1], inputs["hc_base"][:4])]
+    tensors = inputs["x"], inputs["hc_fn"][:4], inputs["hc_scale"][:1], inputs["hc_base"][:4]
+    leaves = [tensor.clone().requires_grad_() for tensor in tensors]
     dy = torch.randn(2, 3, 24, generator=rng).to(DTYPES[dtype])
     custom_ops.hc_head(*leaves, norm_eps=1e-2, hc_eps=1e-3).backward(dy)
     want = reference_gradients.hc_head(dy, *(leaf.detach() for leaf in leaves), 1e-2, 1e-3)
