@@ -12,9 +12,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))  # the refusals, and 
 
 import test_hc_post_refusals as post_refusals  # noqa: E402
 import test_hc_pre_inv_rms as inv_rms  # noqa: E402
+import test_hc_pre_refusals as pre_refusals  # noqa: E402
 import test_hc_pre_sinkhorn_refusals as sinkhorn_refusals  # noqa: E402
-from compare import assert_matches, assert_post_matches, assert_sinkhorn_matches  # noqa: E402
-from inputs import post_inputs, sinkhorn_inputs, x_of  # noqa: E402
+from compare import assert_matches, assert_post_matches, assert_pre_matches, assert_sinkhorn_matches  # noqa: E402
+from inputs import post_inputs, pre_inputs, sinkhorn_inputs, x_of  # noqa: E402
 
 import custom_ops  # noqa: E402
 from custom_ops import reference  # noqa: E402
@@ -45,6 +46,11 @@ def _inv_rms_matches(results, inputs, attributes, where=""):
         assert_matches(inv_rms.NAME, results[0], reference.hc_pre_inv_rms(inputs["x"], **attributes), where=where)
 
 
+def _pre_matches(results, inputs, attributes, where=""):
+    assert_pre_matches(results, inputs, attributes.get("hc_mult", 4), attributes.get("hc_sinkhorn_iters", 20),
+                       attributes.get("norm_eps", 1e-6), attributes.get("hc_eps", 1e-6), where)
+
+
 def _sinkhorn_matches(results, inputs, attributes, where=""):
     assert_sinkhorn_matches(results, inputs, attributes.get("hc_mult", 4), attributes.get("hc_sinkhorn_iters", 20),
                             attributes.get("hc_eps", 1e-5), where)
@@ -58,6 +64,11 @@ OPS = {
            attributes={},
            matches=lambda results, inputs, attributes, where="": assert_post_matches(results[0], inputs, where),
            refused=post_refusals.REFUSED),
+        Op("hc_pre",
+           inputs=lambda rng, tokens, d, dtype: pre_inputs("rows", rng, tokens, 4, d, dtype),
+           attributes={"hc_mult": 4, "hc_sinkhorn_iters": 20, "norm_eps": 1e-6, "hc_eps": 1e-5},
+           matches=_pre_matches,
+           refused=pre_refusals.REFUSED),
         Op("hc_pre_inv_rms",
            inputs=lambda rng, tokens, d, dtype: {"x": x_of("rows", rng, tokens, 4, d, dtype)},
            attributes={"epsilon": 1e-6},

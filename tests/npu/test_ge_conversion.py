@@ -29,7 +29,15 @@ SINKHORN = dict(
     inputs={"mixes": ((T, MIX), torch.float32), "rsqrt": ((T, 1), torch.float32), "hc_scale": ((3,), torch.float32),
             "hc_base": ((MIX,), torch.float32), "x": ((T, N, D), torch.bfloat16)},
     outputs={"y": ((T, D), GE_BF16), "post": ((T, N), GE_FLOAT), "comb_frag": ((T, N, N), GE_FLOAT)})
+PRE = dict(
+    overload=torch.ops.custom.npu_hc_pre.default, type="HcPre",
+    inputs={"x": ((T, N, D), torch.bfloat16), "hc_fn": ((MIX, N * D), torch.float32), "hc_scale": ((3,), torch.float32),
+            "hc_base": ((MIX,), torch.float32)},
+    outputs=SINKHORN["outputs"])
 CASES = {
+    "hc_pre": Case(**PRE, kwargs={"hc_sinkhorn_iters": 7, "norm_eps": 1e-2, "hc_eps": 1e-5},
+                   attributes={"hc_mult": 4, "hc_sinkhorn_iters": 7, "hc_eps": 1e-5, "norm_eps": 1e-2}),
+    "hc_pre-defaults": Case(**PRE, attributes={"hc_mult": 4, "hc_sinkhorn_iters": 20, "hc_eps": 1e-6, "norm_eps": 1e-6}),
     "hc_pre_inv_rms": Case(torch.ops.custom.npu_hc_pre_inv_rms.default, "HcPreInvRms", {"x": ((T, N, D), torch.bfloat16)},
                            {"y": ((T, 1), GE_FLOAT)}, kwargs={"epsilon": 1e-6}, attributes={"epsilon": 1e-6}),
     "hc_pre_inv_rms-defaults": Case(torch.ops.custom.npu_hc_pre_inv_rms.default, "HcPreInvRms", {"x": ((T, N, D), torch.float32)},
