@@ -17,6 +17,7 @@ constexpr uint32_t kTerms = 3;               // bfloat16 numbers that make up a 
 constexpr uint32_t kMaxBlockRows = 256;
 constexpr uint32_t kFullLine = 256;          // columns of bfloat16 in 512 B, an L2 line
 constexpr uint32_t kMaxTileRows = 128;
+constexpr uint32_t kReservedL1 = 256;        // bytes at the end of L1 that belong to the system
 constexpr uint32_t kMinCubeTokens = 16;      // rows that fill up a last fractal are copies of the first tokens
 
 // Modelled cycles, to choose between plans; facts on AscendC 1.4, 11.
@@ -119,7 +120,7 @@ uint64_t MaxBlockRows(const HcPreTilingData& p, const ChipSpec& chip) {
 // Columns of K in L1: two buffers of a block's tokens and the terms; whole 512 B of GM if they fit.
 void SetL1(HcPreTilingData& p, const ChipSpec& chip) {
     const uint64_t perColumn = 2 * (p.blockRows + kTerms * AlignUp(p.mix, kUnit)) * 2;
-    const uint64_t fit = Min(chip.l1Bytes / perColumn, 1024);
+    const uint64_t fit = Min((chip.l1Bytes - kReservedL1) / perColumn, 1024);
     p.kL1 = static_cast<uint32_t>(fit >= 2 * kFullLine ? AlignDown(fit, kFullLine) : AlignDown(fit, p.kL0));
 }
 
@@ -136,7 +137,7 @@ double PlanGrid(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
         const uint64_t rows = CeilDiv(rowUnits, blocks) * kUnit, parts = Min(chip.cubeCores / blocks, CeilDiv(units, kMinUnits));
         if (rows > MaxBlockRows(p, chip)) continue;
         const double cycles = CubeCycles(p, static_cast<double>(rows), static_cast<double>(CeilDiv(units, parts) * kUnit));
-        if (least != 0 && cycles >= least) continue;
+        if (least != 0 && cycles > least) continue;  // of equals the one with most blocks: most of them are shorter
         least = cycles;
         p.blocks = Share(rowUnits, blocks);
         p.kParts = Share(units, parts);
@@ -150,20 +151,24 @@ double PlanGrid(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
     return least == 0 ? 0 : least + kSyncAll + (after > again ? after : again);
 }
 
-// Rounds of blocks for every cube core, so that the tokens of two rounds stay in L2.
+// Rounds of blocks for every cube core. A block's tokens are read again during the round after theirs, in the first third of it or so:
+// with what is written meanwhile, L2 has to hold those of less than two rounds.
 double PlanStream(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
     const uint64_t rowUnits = CeilDiv(s.tokens, kUnit);
-    const uint64_t inL2 = AlignDown(chip.l2Bytes / 4 * 3 / (2 * chip.cubeCores * static_cast<uint64_t>(p.rowElements) * 2), kUnit);
+    const uint64_t inL2 = AlignDown(chip.l2Bytes / (2 * chip.cubeCores * static_cast<uint64_t>(p.rowElements) * 2), kUnit);
     const uint64_t maxRows = Max(kUnit, Min(MaxBlockRows(p, chip), inL2));
     const uint64_t first = CeilDiv(rowUnits * kUnit, maxRows * chip.cubeCores);
     double least = 0;
     for (uint64_t rounds = first; rounds < first + 4; ++rounds) {
         const uint64_t blocks = Min(rowUnits, rounds * chip.cubeCores), rows = CeilDiv(rowUnits, blocks) * kUnit;
-        const double cycles = static_cast<double>(rounds) * CubeCycles(p, static_cast<double>(rows), p.rowElements) +
+        const HcPreShares shares = Share(rowUnits, blocks);
+        const uint64_t ofCore = (rounds * shares.units + CeilDiv(shares.longer, chip.cubeCores)) * kUnit;  // tokens, over all rounds
+        const double cycles = CubeCycles(p, static_cast<double>(ofCore), p.rowElements) +
+                              static_cast<double>(rounds - 1) * CubeCycles(p, 0, p.rowElements) +
                               static_cast<double>(rows) / 2 * RowCycles(s);
         if (least != 0 && cycles >= least) continue;
         least = cycles;
-        p.blocks = Share(rowUnits, blocks);
+        p.blocks = shares;
         p.kParts = Share(CeilDiv(p.rowElements, kUnit), 1);
         p.blockRows = static_cast<uint32_t>(rows);
     }
