@@ -29,19 +29,22 @@ void CheckBroadcast(const char* function, const Shapes& shapes) {
             const int64_t dim = next[next.size() - back];
             if (have == dim || dim == 1) continue;
             if (have != 1)
-                Refuse(kInvalidParameter, "%s: an input of shape %s does not broadcast with %s", function, Text(next).c_str(), Text(shape).c_str());
+                Refuse(kInvalidParameter, "%s: an input of shape %s does not broadcast with %s", function, Text(next).c_str(),
+                       Text(shape).c_str());
             have = dim;
         }
     }
     if (c10::multiply_integers(shape) != shapes.outputs.front().numel() || (shapes.inPlace && at::IntArrayRef(shape) != out))
-        Refuse(kInvalidParameter, "%s: the inputs broadcast to %s, the output has shape %s", function, Text(shape).c_str(), Text(out).c_str());
+        Refuse(kInvalidParameter, "%s: the inputs broadcast to %s, the output has shape %s", function, Text(shape).c_str(),
+               Text(out).c_str());
 }
 
 void CheckCube(const char* function, const Shapes& shapes) {
     for (const at::Tensor& input : shapes.inputs) {
         const at::ScalarType type = input.scalar_type();
         if (type != at::kFloat && type != at::kHalf && type != at::kBFloat16)
-            Refuse(kInvalidParameter, "%s: dtype %s is not supported, use float32, float16 or bfloat16", function, c10::getDtypeNames(type).first.data());
+            Refuse(kInvalidParameter, "%s: dtype %s is not supported, use float32, float16 or bfloat16", function,
+                   c10::getDtypeNames(type).first.data());
     }
 }
 
@@ -49,7 +52,8 @@ void CheckCube(const char* function, const Shapes& shapes) {
 void CheckProduct(const char* function, const Shapes& shapes) {
     const at::Tensor &a = shapes.inputs[shapes.inputs.size() - 2], &b = shapes.inputs.back();
     const bool fits = a.dim() > 0 && b.dim() > 0 && a.size(-1) == b.size(b.dim() == 1 ? 0 : -2);
-    if (!fits) Refuse(kInvalidParameter, "%s: shapes %s and %s cannot be multiplied", function, Text(a.sizes()).c_str(), Text(b.sizes()).c_str());
+    if (!fits) Refuse(kInvalidParameter, "%s: shapes %s and %s cannot be multiplied", function, Text(a.sizes()).c_str(),
+                      Text(b.sizes()).c_str());
 }
 
 }  // namespace

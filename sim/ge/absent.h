@@ -12,7 +12,9 @@ namespace sim {
 
 inline constexpr int32_t kFeatureNotSupported = 207000;  // ACL_ERROR_RT_FEATURE_NOT_SUPPORT
 
-inline std::string AbsentText(const char* function, const char* why) { return std::string(function) + " is not modelled by the simulator: " + why; }
+inline std::string AbsentText(const char* function, const char* why) {
+    return std::string(function) + " is not modelled by the simulator: " + why;
+}
 
 template <typename Status>
 Status Absent(Status status, const char* function, const char* why) {

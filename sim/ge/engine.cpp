@@ -47,7 +47,8 @@ public:
 };
 Session::Session(const std::map<AscendString, AscendString>&) {}
 Session::~Session() = default;
-uint32_t Session::RegisterExternalAllocator(const void*, std::shared_ptr<Allocator>) const { return GRAPH_SUCCESS; }  // nothing is allocated
+// Nothing is allocated.
+uint32_t Session::RegisterExternalAllocator(const void*, std::shared_ptr<Allocator>) const { return GRAPH_SUCCESS; }
 
 // What can be asked without an engine, the registered operators, needs no preparation.
 uint32_t GEInitialize(const std::map<AscendString, AscendString>&) { return GRAPH_SUCCESS; }

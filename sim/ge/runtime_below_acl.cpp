@@ -8,7 +8,8 @@
 
 namespace {
 
-constexpr const char* kWhy = "device binaries and the device's profiler do not exist here. Reports of the simulator: custom-ops run --report";
+constexpr const char* kWhy =
+    "device binaries and the device's profiler do not exist here. Reports of the simulator: custom-ops run --report";
 
 }  // namespace
 

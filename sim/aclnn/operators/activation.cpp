@@ -52,11 +52,15 @@ ACLNN(LogSoftmax, Any, ((Tensor)self, (int64_t)dim, (Out)out), out = at::log_sof
 
 ACLNN(ThresholdBackward, Elementwise, ((Tensor)gradOutput, (Tensor)self, (Scalar)threshold, (Out)gradInput),
       gradInput = at::threshold_backward(gradOutput, self, threshold))
-ACLNN(SigmoidBackward, Elementwise, ((Tensor)gradOutput, (Tensor)output, (Out)gradInput), gradInput = at::sigmoid_backward(gradOutput, output))
+ACLNN(SigmoidBackward, Elementwise, ((Tensor)gradOutput, (Tensor)output, (Out)gradInput),
+      gradInput = at::sigmoid_backward(gradOutput, output))
 ACLNN(TanhBackward, Elementwise, ((Tensor)gradOutput, (Tensor)output, (Out)gradInput), gradInput = at::tanh_backward(gradOutput, output))
-ACLNN(HardsigmoidBackward, Elementwise, ((Tensor)gradOutput, (Tensor)self, (Out)gradInput), gradInput = at::hardsigmoid_backward(gradOutput, self))
-ACLNN(HardswishBackward, Elementwise, ((Tensor)gradOutput, (Tensor)self, (Out)gradInput), gradInput = at::hardswish_backward(gradOutput, self))
-ACLNN(HardswishBackwardV2, Elementwise, ((Tensor)gradOutput, (Tensor)self, (Out)gradInput), gradInput = at::hardswish_backward(gradOutput, self))
+ACLNN(HardsigmoidBackward, Elementwise, ((Tensor)gradOutput, (Tensor)self, (Out)gradInput),
+      gradInput = at::hardsigmoid_backward(gradOutput, self))
+ACLNN(HardswishBackward, Elementwise, ((Tensor)gradOutput, (Tensor)self, (Out)gradInput),
+      gradInput = at::hardswish_backward(gradOutput, self))
+ACLNN(HardswishBackwardV2, Elementwise, ((Tensor)gradOutput, (Tensor)self, (Out)gradInput),
+      gradInput = at::hardswish_backward(gradOutput, self))
 ACLNN(MishBackward, Elementwise, ((Tensor)gradOutput, (Tensor)self, (Out)gradInput), gradInput = at::mish_backward(gradOutput, self))
 ACLNN(SiluBackward, Elementwise, ((Tensor)gradOutput, (Tensor)self, (Out)gradInput), gradInput = at::silu_backward(gradOutput, self))
 ACLNN(GeluBackward, Elementwise, ((Tensor)gradOutput, (Tensor)self, (Out)gradInput), gradInput = at::gelu_backward(gradOutput, self))
@@ -67,7 +71,8 @@ ACLNN(HardtanhBackward, Elementwise, ((Tensor)gradOutput, (Tensor)self, (Scalar)
       gradInput = at::hardtanh_backward(gradOutput, self, minimum, maximum))
 ACLNN(LeakyReluBackward, Elementwise, ((Tensor)gradOutput, (Tensor)self, (Scalar)negativeSlope, (bool)isResult, (Out)gradInput),
       gradInput = at::leaky_relu_backward(gradOutput, self, negativeSlope, isResult))
-ACLNN(EluBackward, Elementwise, ((Tensor)gradOutput, (Scalar)alpha, (Scalar)scale, (Scalar)inputScale, (bool)isResult, (Tensor)self, (Out)gradInput),
+ACLNN(EluBackward, Elementwise, ((Tensor)gradOutput, (Scalar)alpha, (Scalar)scale, (Scalar)inputScale, (bool)isResult, (Tensor)self,
+                                 (Out)gradInput),
       gradInput = at::elu_backward(gradOutput, alpha, scale, inputScale, isResult, self))
 ACLNN(SoftplusBackward, Elementwise, ((Tensor)gradOutput, (Tensor)self, (Scalar)beta, (Scalar)threshold, (Out)gradInput),
       gradInput = at::softplus_backward(gradOutput, self, beta, threshold))
@@ -80,7 +85,8 @@ ACLNN(LogSigmoidBackward, Any, ((Tensor)gradOutput, (Tensor)self, (Optional)buff
 ACLNN(PreluBackward, Any, ((Tensor)gradOutput, (Tensor)self, (Tensor)weight, (Out)gradInput, (Out)gradWeight),
       const auto [forInput, forWeight] = at::_prelu_kernel_backward(gradOutput, self, weight); gradInput = forInput;
       gradWeight = forWeight.sum_to_size(weight.sizes()))
-ACLNN(GluBackward, Any, ((Tensor)gradOutput, (Tensor)self, (int64_t)dim, (Out)gradInput), gradInput = at::glu_backward(gradOutput, self, dim))
+ACLNN(GluBackward, Any, ((Tensor)gradOutput, (Tensor)self, (int64_t)dim, (Out)gradInput),
+      gradInput = at::glu_backward(gradOutput, self, dim))
 ACLNN(SwiGluGrad, Any, ((Tensor)gradOutput, (Tensor)self, (int64_t)dim, (Out)gradInput), gradInput = SwiGluGrad(gradOutput, self, dim))
 ACLNN(SoftmaxBackward, Elementwise, ((Tensor)gradOutput, (Tensor)output, (int64_t)dim, (Out)gradInput),
       gradInput = at::_softmax_backward_data(gradOutput, output, dim, output.scalar_type()))

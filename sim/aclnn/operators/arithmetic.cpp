@@ -82,7 +82,8 @@ ACLNN(IsInScalarTensor, Any, ((Scalar)element, (Tensor)tests, (bool)assumeUnique
       out = at::isin(element, tests, assumeUnique, invert))
 ACLNN(IsInTensorScalar, Any, ((Tensor)elements, (Scalar)test, (bool)assumeUnique, (bool)invert, (Out)out),
       out = at::isin(elements, test, assumeUnique, invert))
-ACLNN(SWhere, Elementwise, ((Tensor)condition, (Tensor)self, (Tensor)other, (Out)out), out = at::where(condition.to(at::kBool), self, other))
+ACLNN(SWhere, Elementwise, ((Tensor)condition, (Tensor)self, (Tensor)other, (Out)out),
+      out = at::where(condition.to(at::kBool), self, other))
 ACLNN_INPLACE(MaskedFillScalar, ((Tensor)mask, (Scalar)value), at::masked_fill(self, mask.to(at::kBool), value))
 ACLNN(InplaceMaskedFillTensor, Any, ((Out)self, (Tensor)mask, (Tensor)value), self.masked_fill_(mask.to(at::kBool), value.reshape({})))
 ACLNN(MaskedScale, Elementwise, ((Tensor)self, (Tensor)mask, (float)scale, (Out)out), out = self * mask.to(self.scalar_type()) * scale)

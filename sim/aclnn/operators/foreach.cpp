@@ -75,14 +75,18 @@ ACLNN(ForeachPowScalarAndTensor, Any, ((Scalar)scalar, (Tensors)exponents, (Outs
 ACLNN(ForeachLerpScalar, Any, ((Tensors)x, (Tensors)y, (Scalar)weight, (Outs)out), Give(out, at::_foreach_lerp(x, y, weight)))
 ACLNN(ForeachLerpList, Any, ((Tensors)x, (Tensors)y, (Tensors)weights, (Outs)out), Give(out, at::_foreach_lerp(x, y, weights)))
 
-#define FOREACH_ADDC(Name, function)                                                                                                              \
-    ACLNN(Foreach##Name##Scalar, Any, ((Tensors)x, (Tensors)y, (Tensors)z, (Tensor)scalar, (Outs)out), Give(out, at::function(x, y, z, Item(scalar)))) \
-    ACLNN(Foreach##Name##ScalarV2, Any, ((Tensors)x, (Tensors)y, (Tensors)z, (Scalar)scalar, (Outs)out), Give(out, at::function(x, y, z, scalar)))
+#define FOREACH_ADDC(Name, function)                                                                                  \
+    ACLNN(Foreach##Name##Scalar, Any, ((Tensors)x, (Tensors)y, (Tensors)z, (Tensor)scalar, (Outs)out),                \
+          Give(out, at::function(x, y, z, Item(scalar))))                                                             \
+    ACLNN(Foreach##Name##ScalarV2, Any, ((Tensors)x, (Tensors)y, (Tensors)z, (Scalar)scalar, (Outs)out),              \
+          Give(out, at::function(x, y, z, scalar)))
 FOREACH_ADDC(Addcmul, _foreach_addcmul)
 FOREACH_ADDC(Addcdiv, _foreach_addcdiv)
 #undef FOREACH_ADDC
-ACLNN(ForeachAddcmulScalarList, Any, ((Tensors)x, (Tensors)y, (Tensors)z, (Scalars)scalars, (Outs)out), Give(out, at::_foreach_addcmul(x, y, z, scalars)))
-ACLNN(ForeachAddcdivScalarList, Any, ((Tensors)x, (Tensors)y, (Tensors)z, (Tensor)scalars, (Outs)out), Give(out, at::_foreach_addcdiv(x, y, z, scalars.cpu())))
+ACLNN(ForeachAddcmulScalarList, Any, ((Tensors)x, (Tensors)y, (Tensors)z, (Scalars)scalars, (Outs)out),
+      Give(out, at::_foreach_addcmul(x, y, z, scalars)))
+ACLNN(ForeachAddcdivScalarList, Any, ((Tensors)x, (Tensors)y, (Tensors)z, (Tensor)scalars, (Outs)out),
+      Give(out, at::_foreach_addcdiv(x, y, z, scalars.cpu())))
 
 ACLNN(ForeachCopy, Any, ((Tensors)source, (Outs)out), Give(out, source))
 ACLNN(ForeachZeroInplace, Any, ((Outs)x), for (const Out& each : x) each.zero_())
@@ -103,7 +107,8 @@ ACLNN(ApplyAdamWV2, Any, ((Out)p, (Out)m, (Out)v, (OptionalOut)maxV, (Tensor)gra
       p = p * (1 - static_cast<double>(lr) * weightDecay) - m / root * (lr / (1 - std::pow(static_cast<double>(beta1), t))))
 
 // Loss scale: halved (backoff) after an overflow, grown after `interval` steps without one.
-ACLNN(AmpUpdateScale, Any, ((Tensor)scale, (Tensor)tracker, (Tensor)foundInf, (double)growth, (double)backoff, (int64_t)interval, (Out)newScale, (Out)newTracker),
+ACLNN(AmpUpdateScale, Any, ((Tensor)scale, (Tensor)tracker, (Tensor)foundInf, (double)growth, (double)backoff, (int64_t)interval,
+                            (Out)newScale, (Out)newTracker),
       const bool overflow = foundInf.item().toDouble() != 0; const int64_t good = overflow ? 0 : tracker.item().toLong() + 1;
       newScale = overflow ? scale * backoff : good == interval ? scale * growth : scale; newTracker.fill_(good == interval ? 0 : good))
 

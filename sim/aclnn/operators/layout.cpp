@@ -12,10 +12,12 @@ ACLNN(Flip, Any, ((Tensor)self, (Ints)dims, (Out)out), out = at::flip(self, dims
 ACLNN(Roll, Any, ((Tensor)self, (Ints)shifts, (Ints)dims, (Out)out), out = at::roll(self, shifts, dims))
 ACLNN_BOTH(Tril, ((int64_t)diagonal), at::tril(self, diagonal))
 ACLNN_BOTH(Triu, ((int64_t)diagonal), at::triu(self, diagonal))
-ACLNN(RepeatInterleave, Any, ((Tensor)self, (Tensor)repeats, (int64_t)outputSize, (Out)out), out = at::repeat_interleave(self.flatten(), repeats, 0))
+ACLNN(RepeatInterleave, Any, ((Tensor)self, (Tensor)repeats, (int64_t)outputSize, (Out)out),
+      out = at::repeat_interleave(self.flatten(), repeats, 0))
 ACLNN(RepeatInterleaveWithDim, Any, ((Tensor)self, (Tensor)repeats, (int64_t)dim, (int64_t)outputSize, (Out)out),
       out = at::repeat_interleave(self, repeats, dim))
-ACLNN(RepeatInterleaveInt, Any, ((Tensor)self, (int64_t)repeats, (int64_t)outputSize, (Out)out), out = at::repeat_interleave(self.flatten(), repeats, 0))
+ACLNN(RepeatInterleaveInt, Any, ((Tensor)self, (int64_t)repeats, (int64_t)outputSize, (Out)out),
+      out = at::repeat_interleave(self.flatten(), repeats, 0))
 ACLNN(RepeatInterleaveIntWithDim, Any, ((Tensor)self, (int64_t)repeats, (int64_t)dim, (int64_t)outputSize, (Out)out),
       out = at::repeat_interleave(self, repeats, dim))
 ACLNN(RepeatInterleaveTensor, Any, ((Tensor)repeats, (int64_t)outputSize, (Out)out), out = at::repeat_interleave(repeats))
@@ -32,9 +34,12 @@ ACLNN(ReplicationPad3d, Any, ((Tensor)self, (Ints)pad, (Out)out), out = at::repl
 ACLNN(ReflectionPad1dBackward, Any, ((Tensor)grad, (Tensor)self, (Ints)pad, (Out)out), out = at::reflection_pad1d_backward(grad, self, pad))
 ACLNN(ReflectionPad2dBackward, Any, ((Tensor)grad, (Tensor)self, (Ints)pad, (Out)out), out = at::reflection_pad2d_backward(grad, self, pad))
 ACLNN(ReflectionPad3dBackward, Any, ((Tensor)grad, (Tensor)self, (Ints)pad, (Out)out), out = at::reflection_pad3d_backward(grad, self, pad))
-ACLNN(ReplicationPad1dBackward, Any, ((Tensor)grad, (Tensor)self, (Ints)pad, (Out)out), out = at::replication_pad1d_backward(grad, self, pad))
-ACLNN(ReplicationPad2dBackward, Any, ((Tensor)grad, (Tensor)self, (Ints)pad, (Out)out), out = at::replication_pad2d_backward(grad, self, pad))
-ACLNN(ReplicationPad3dBackward, Any, ((Tensor)grad, (Tensor)self, (Ints)pad, (Out)out), out = at::replication_pad3d_backward(grad, self, pad))
+ACLNN(ReplicationPad1dBackward, Any, ((Tensor)grad, (Tensor)self, (Ints)pad, (Out)out),
+      out = at::replication_pad1d_backward(grad, self, pad))
+ACLNN(ReplicationPad2dBackward, Any, ((Tensor)grad, (Tensor)self, (Ints)pad, (Out)out),
+      out = at::replication_pad2d_backward(grad, self, pad))
+ACLNN(ReplicationPad3dBackward, Any, ((Tensor)grad, (Tensor)self, (Ints)pad, (Out)out),
+      out = at::replication_pad3d_backward(grad, self, pad))
 ACLNN(ChannelShuffle, Any, ((Tensor)self, (int64_t)groups, (Out)out), out = at::channel_shuffle(self, groups))
 ACLNN(Im2col, Any, ((Tensor)self, (Ints)kernel, (Ints)dilation, (Ints)padding, (Ints)stride, (Out)out),
       out = at::im2col(self, kernel, dilation, padding, stride))

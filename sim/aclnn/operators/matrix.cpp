@@ -19,8 +19,10 @@ ACLNN(Addbmm, Product, ((Tensor)self, (Tensor)batch1, (Tensor)batch2, (Scalar)be
       out = at::addbmm(self, batch1, batch2, beta, alpha))
 ACLNN(Addmv, Product, ((Tensor)self, (Tensor)matrix, (Tensor)vector, (Scalar)alpha, (Scalar)beta, (Out)out, (int8_t)cubeMathType),
       out = at::addmv(self, matrix, vector, beta, alpha))
-ACLNN(Addr, Any, ((Tensor)self, (Tensor)vec1, (Tensor)vec2, (Scalar)beta, (Scalar)alpha, (Out)out), out = at::addr(self, vec1, vec2, beta, alpha))
-ACLNN(InplaceAddr, Any, ((Out)self, (Tensor)vec1, (Tensor)vec2, (Scalar)beta, (Scalar)alpha), self = at::addr(self, vec1, vec2, beta, alpha))
+ACLNN(Addr, Any, ((Tensor)self, (Tensor)vec1, (Tensor)vec2, (Scalar)beta, (Scalar)alpha, (Out)out),
+      out = at::addr(self, vec1, vec2, beta, alpha))
+ACLNN(InplaceAddr, Any, ((Out)self, (Tensor)vec1, (Tensor)vec2, (Scalar)beta, (Scalar)alpha),
+      self = at::addr(self, vec1, vec2, beta, alpha))
 ACLNN(Inverse, Any, ((Tensor)self, (Out)out), out = at::inverse(self))
 ACLNN(LinalgCross, Any, ((Tensor)self, (Tensor)other, (int64_t)dim, (Out)out), out = at::linalg_cross(self, other, dim))
 ACLNN(LinalgCholesky, Any, ((Tensor)self, (bool)upper, (Out)out), out = at::linalg_cholesky(self, upper))

@@ -16,7 +16,9 @@ at::Generator Numbers(int64_t seed, int64_t offset) {
     return at::make_generator<at::CPUGeneratorImpl>(x ^ (x >> 31));
 }
 // The forms for captured graphs read seed and offset when they run.
-at::Generator Numbers(const Tensor& seed, const Tensor& offset, int64_t more) { return Numbers(seed.item<int64_t>(), offset.item<int64_t>() + more); }
+at::Generator Numbers(const Tensor& seed, const Tensor& offset, int64_t more) {
+    return Numbers(seed.item<int64_t>(), offset.item<int64_t>() + more);
+}
 
 // The host's kernels draw in the order of memory; through a contiguous tensor a view gets the numbers of its own order.
 template <typename Fill>
@@ -26,7 +28,9 @@ void Draw(const Out& out, Fill&& fill) {
     out = drawn;
 }
 
-Tensor Keep(at::IntArrayRef sizes, double dropped, at::Generator numbers) { return at::empty(sizes, at::kBool).bernoulli_(1 - dropped, numbers); }
+Tensor Keep(at::IntArrayRef sizes, double dropped, at::Generator numbers) {
+    return at::empty(sizes, at::kBool).bernoulli_(1 - dropped, numbers);
+}
 Tensor Kept(const Tensor& self, const Tensor& keep, double scale) { return at::where(keep, self * scale, at::zeros({}, self.options())); }
 Tensor Dropout(const Tensor& self, const Tensor& keep, double dropped) { return Kept(self, keep, dropped < 1 ? 1 / (1 - dropped) : 0); }
 void RefuseNoiseShape(const Optional& shape) { TORCH_CHECK(!shape, "noise_shape is not modelled, dropout draws for every element"); }
@@ -58,7 +62,8 @@ ACLNN(InplaceRandom, Any, ((Out)self, (int64_t)from, (int64_t)to, (int64_t)seed,
       Draw(self, [&](Tensor& x) { x.random_(from, to, Numbers(seed, offset)); }))
 ACLNN(InplaceRandomTensor, Any, ((Out)self, (int64_t)from, (int64_t)to, (Tensor)seed, (Tensor)offset, (int64_t)more),
       Draw(self, [&](Tensor& x) { x.random_(from, to, Numbers(seed, offset, more)); }))
-ACLNN(InplaceRandomWithoutFromTo, Any, ((Out)self, (int64_t)seed, (int64_t)offset), Draw(self, [&](Tensor& x) { x.random_(Numbers(seed, offset)); }))
+ACLNN(InplaceRandomWithoutFromTo, Any, ((Out)self, (int64_t)seed, (int64_t)offset),
+      Draw(self, [&](Tensor& x) { x.random_(Numbers(seed, offset)); }))
 ACLNN(InplaceRandomWithoutFromToTensor, Any, ((Out)self, (Tensor)seed, (Tensor)offset, (int64_t)more),
       Draw(self, [&](Tensor& x) { x.random_(Numbers(seed, offset, more)); }))
 ACLNN(InplaceBernoulli, Any, ((Out)self, (Scalar)p, (int64_t)seed, (int64_t)offset),
@@ -74,13 +79,16 @@ ACLNN(SimThreadExponential, Any, ((Out)self, (int64_t)count, (double)lambda, (in
       Draw(self, [&](Tensor& x) { x.exponential_(lambda, Numbers(seed, offset)); }))
 ACLNN(DropoutV3, Any, ((Tensor)self, (Optional)noiseShape, (double)p, (int64_t)seed, (int64_t)offset, (Out)out, (Out)mask),
       RefuseNoiseShape(noiseShape); DropoutWithMask(self, p, Numbers(seed, offset), out, mask))
-ACLNN(DropoutV3Tensor, Any, ((Tensor)self, (Optional)noiseShape, (double)p, (Tensor)seed, (Tensor)offset, (int64_t)more, (Out)out, (Out)mask),
+ACLNN(DropoutV3Tensor, Any, ((Tensor)self, (Optional)noiseShape, (double)p, (Tensor)seed, (Tensor)offset, (int64_t)more, (Out)out,
+                             (Out)mask),
       RefuseNoiseShape(noiseShape); DropoutWithMask(self, p, Numbers(seed, offset, more), out, mask))
 ACLNN(DropoutV3Grad, Any, ((Tensor)grad, (Tensor)mask, (double)scale, (Out)out), out = Kept(grad, UnpackMask(mask, grad.sizes()), scale))
-ACLNN(DropoutGenMask, Any, ((Ints)shape, (double)p, (int64_t)seed, (int64_t)offset, (Out)mask), PackMask(Keep(shape, p, Numbers(seed, offset)), mask))
+ACLNN(DropoutGenMask, Any, ((Ints)shape, (double)p, (int64_t)seed, (int64_t)offset, (Out)mask),
+      PackMask(Keep(shape, p, Numbers(seed, offset)), mask))
 ACLNN(DropoutGenMaskV2, Any, ((Ints)shape, (double)p, (int64_t)seed, (int64_t)offset, (int32_t)probabilityType, (Out)mask),
       PackMask(Keep(shape, p, Numbers(seed, offset)), mask))
-ACLNN(DropoutGenMaskV2Tensor, Any, ((Ints)shape, (double)p, (Tensor)seed, (Tensor)offset, (int64_t)more, (int32_t)probabilityType, (Out)mask),
+ACLNN(DropoutGenMaskV2Tensor, Any, ((Ints)shape, (double)p, (Tensor)seed, (Tensor)offset, (int64_t)more, (int32_t)probabilityType,
+                                    (Out)mask),
       PackMask(Keep(shape, p, Numbers(seed, offset, more)), mask))
 ACLNN(DropoutDoMask, Any, ((Tensor)self, (Tensor)mask, (double)p, (Out)out), out = Dropout(self, UnpackMask(mask, self.sizes()), p))
 

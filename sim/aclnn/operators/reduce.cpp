@@ -15,7 +15,8 @@ at::OptionalIntArrayRef All(const Ints& dims) { return dims.empty() ? at::Option
 }  // namespace
 
 ACLNN(ReduceSum, Any, ((Tensor)self, (Ints)dims, (bool)keepDims, (Dtype)dtype, (Out)out), out = at::sum(self, dims, keepDims, dtype))
-ACLNN(ReduceNansum, Any, ((Tensor)self, (Ints)dims, (bool)keepDims, (Dtype)dtype, (Out)out), out = at::nansum(self, All(dims), keepDims, dtype))
+ACLNN(ReduceNansum, Any, ((Tensor)self, (Ints)dims, (bool)keepDims, (Dtype)dtype, (Out)out),
+      out = at::nansum(self, All(dims), keepDims, dtype))
 ACLNN(Mean, Any, ((Tensor)self, (Ints)dims, (bool)keepDims, (Dtype)dtype, (Out)out), out = at::mean(self, dims, keepDims, dtype))
 ACLNN(Prod, Any, ((Tensor)self, (Dtype)dtype, (Out)out), out = at::prod(self, dtype))
 ACLNN(ProdDim, Any, ((Tensor)self, (int64_t)dim, (bool)keepDims, (Dtype)dtype, (Out)out), out = at::prod(self, dim, keepDims, dtype))
@@ -30,8 +31,10 @@ ACLNN(AminmaxDim, Any, ((Tensor)self, (int64_t)dim, (bool)keepDims, (Out)minimum
       maximum = at::amax(self, dim, keepDims))
 ACLNN(Max, Any, ((Tensor)self, (Out)out), out = at::max(self))
 ACLNN(Min, Any, ((Tensor)self, (Out)out), out = at::min(self))
-ACLNN(MaxDim, Any, ((Tensor)self, (int64_t)dim, (bool)keepDims, (Out)values, (Out)indices), std::tie(values, indices) = at::max(self, dim, keepDims))
-ACLNN(MinDim, Any, ((Tensor)self, (int64_t)dim, (bool)keepDims, (Out)values, (Out)indices), std::tie(values, indices) = at::min(self, dim, keepDims))
+ACLNN(MaxDim, Any, ((Tensor)self, (int64_t)dim, (bool)keepDims, (Out)values, (Out)indices),
+      std::tie(values, indices) = at::max(self, dim, keepDims))
+ACLNN(MinDim, Any, ((Tensor)self, (int64_t)dim, (bool)keepDims, (Out)values, (Out)indices),
+      std::tie(values, indices) = at::min(self, dim, keepDims))
 ACLNN(ArgMax, Any, ((Tensor)self, (int64_t)dim, (bool)keepDims, (Out)out), out = at::argmax(self, dim, keepDims))
 ACLNN(ArgMin, Any, ((Tensor)self, (int64_t)dim, (bool)keepDims, (Out)out), out = at::argmin(self, dim, keepDims))
 ACLNN(VarCorrection, Any, ((Tensor)self, (Ints)dims, (int64_t)correction, (bool)keepDims, (Out)out),
@@ -42,13 +45,15 @@ ACLNN(VarMean, Any, ((Tensor)self, (Ints)dims, (int64_t)correction, (bool)keepDi
       std::tie(variance, mean) = at::var_mean(self, All(dims), Scalar(correction), keepDims))
 ACLNN(StdMeanCorrection, Any, ((Tensor)self, (Ints)dims, (int64_t)correction, (bool)keepDims, (Out)deviation, (Out)mean),
       std::tie(deviation, mean) = at::std_mean(self, All(dims), Scalar(correction), keepDims))
-ACLNN(Norm, Any, ((Tensor)self, (Scalar)p, (Ints)dims, (bool)keepDims, (Out)out), out = at::linalg_vector_norm(self, p, All(dims), keepDims))
+ACLNN(Norm, Any, ((Tensor)self, (Scalar)p, (Ints)dims, (bool)keepDims, (Out)out),
+      out = at::linalg_vector_norm(self, p, All(dims), keepDims))
 ACLNN(LinalgVectorNorm, Any, ((Tensor)self, (Scalar)order, (Ints)dims, (bool)keepDims, (Dtype)dtype, (Out)out),
       out = at::linalg_vector_norm(self.to(dtype), order, All(dims), keepDims))
 ACLNN(LogSumExp, Any, ((Tensor)self, (Ints)dims, (bool)keepDims, (Out)out), out = at::logsumexp(self, Dims(self, dims), keepDims))
 ACLNN(Median, Any, ((Tensor)self, (Out)out), out = at::median(self))
 ACLNN(NanMedian, Any, ((Tensor)self, (Out)out), out = at::nanmedian(self))
-ACLNN(MedianDim, Any, ((Tensor)self, (int64_t)dim, (bool)keepDims, (Out)values, (Out)indices), std::tie(values, indices) = at::median(self, dim, keepDims))
+ACLNN(MedianDim, Any, ((Tensor)self, (int64_t)dim, (bool)keepDims, (Out)values, (Out)indices),
+      std::tie(values, indices) = at::median(self, dim, keepDims))
 ACLNN(NanMedianDim, Any, ((Tensor)self, (int64_t)dim, (bool)keepDims, (Out)values, (Out)indices),
       std::tie(values, indices) = at::nanmedian(self, dim, keepDims))
 ACLNN(Kthvalue, Any, ((Tensor)self, (int64_t)k, (int64_t)dim, (bool)keepDims, (Out)values, (Out)indices),
