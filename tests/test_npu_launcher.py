@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from custom_ops import _backend, _paths
 from custom_ops.npu import __main__ as launcher
+from custom_ops.npu import doctor as doctor_module
 from custom_ops.npu import environment
 from custom_ops.sim import compiler
 
@@ -230,9 +231,15 @@ def test_cann_that_the_loader_does_not_find(variable, with_torch_npu, empty_libr
     where = {variable: str(empty_libraries.parent)}
     done = python(*LAUNCHER, "-c", "", **where)
     assert done.returncode == 2 and f"CANN is in {empty_libraries} (by {variable})" in done.stderr
-    assert f"source {empty_libraries.parent}/set_env.sh" in done.stderr
-    done = python("-m", "custom_ops.cli", "doctor", "--no-run", **where)
-    assert done.returncode == 1 and f"source {empty_libraries.parent}/set_env.sh" in done.stdout
+    assert f"export LD_LIBRARY_PATH={empty_libraries}:$LD_LIBRARY_PATH" in done.stderr and "set_env.sh" not in done.stderr
+
+
+def test_cann_with_a_script_of_its_own(with_torch_npu, empty_libraries, tmp_path):
+    (tmp_path / "cann").mkdir()
+    (tmp_path / "cann" / "lib64").symlink_to(empty_libraries)
+    (tmp_path / "cann" / "set_env.sh").touch()
+    done = python("-m", "custom_ops.cli", "doctor", "--no-run", ASCEND_HOME_PATH=str(tmp_path / "cann"))
+    assert done.returncode == 1 and f"source {tmp_path}/cann/set_env.sh" in done.stdout
 
 
 # `import custom_ops` where torch-npu is installed without its libraries
@@ -294,6 +301,16 @@ def test_doctor_with_cann(with_cann, empty_libraries, tmp_path):
     assert checks["op package"]["state"] == "note" and str(tmp_path) in checks["op package"]["found"]
 
 
+def test_doctor_sees_packages_that_are_none(with_torch_npu, empty_libraries, tmp_path):
+    for name, content in ("text", b"no library"), ("package", (empty_libraries / _backend.LINKED[0]).read_bytes()):
+        library = tmp_path / name / "op_api" / "lib" / "libcust_opapi.so"
+        library.parent.mkdir(parents=True)
+        library.write_bytes(content)
+    for name, state, says in ("text", "note", "is no library"), ("package", "ok", "operators of a CANN package"):
+        _, checks = doctor(ASCEND_CUSTOM_OPP_PATH=str(tmp_path / name))
+        assert checks["op package"]["state"] == state and says in checks["op package"]["found"]
+
+
 @pytest.mark.parametrize("variables, name", [({"CUSTOM_OPS_NPU_SOC": "ascend920"}, "SoC"), ({"CUSTOM_OPS_NPU_MEMORY": "x"}, "SoC"),
                                              ({"CXX": "no-such-compiler"}, "compiler")], ids=str)
 def test_doctor_says_what_is_missing(variables, name, with_torch_npu):
@@ -312,6 +329,19 @@ def test_doctor_sees_versions_that_do_not_match(with_torch_npu, tmp_path):
     (tmp_path / "site" / "torch_npu" / "version.py").write_text("__version__ = '2.1.0.post3'\n")
     code, checks = doctor()
     assert code == 1 and checks["torch_npu"]["advice"] == "pip install torch==2.1.0"
+
+
+def test_doctor_says_what_torch_npu_failed_of(with_torch_npu, tmp_path):
+    """Not the last words of the chain of errors, which are the same for every reason."""
+    (tmp_path / "site" / "torch_npu" / "__init__.py").write_text(textwrap.dedent("""
+        try:
+            raise ImportError("libascendcl.so: undefined symbol: aclInit")
+        except ImportError as error:
+            raise RuntimeError("Failed to load the backend extension: torch_npu") from error
+        """))
+    check = doctor_module._probe(environment.Cann(tmp_path, "LD_LIBRARY_PATH", True))
+    assert check.state == "missing" and "ImportError: libascendcl.so: undefined symbol: aclInit" in check.found
+    assert "Failed to load the backend extension" in check.details["stderr"]
 
 
 # pytest -p custom_ops.npu

@@ -42,15 +42,22 @@ void GiveBackWhatNobodyUses(Uses& uses) {
     uses.leaving.erase(unused, uses.leaving.end());
 }
 
-// Addresses that are given out again while what lay there is still leaving.
-void GiveBackAt(uint8_t* begin, size_t bytes) {
+// Puts the new mapping where addresses are given out again. What lay there may still be leaving: then a use that began before sees the
+// new bytes, and at no moment none, so the mapping must replace the old one in one step. Its argument: nothing was there.
+template <typename Mapping>
+bool MapAt(uint8_t* begin, size_t bytes, Mapping&& mapping) {
     Uses& uses = TheUses();
     const std::lock_guard<std::mutex> lock(uses.mutex);
-    const auto there = std::partition(uses.leaving.begin(), uses.leaving.end(), [&](const Leaving& of) {
-        return of.begin + of.bytes <= begin || begin + bytes <= of.begin;
-    });
-    for (auto it = there; it != uses.leaving.end(); ++it) GiveBack(it->begin, it->bytes);
+    uint8_t* const end = begin + bytes;
+    const auto there = std::partition(uses.leaving.begin(), uses.leaving.end(),
+                                      [&](const Leaving& of) { return of.begin + of.bytes <= begin || end <= of.begin; });
+    const std::vector<Leaving> overlapping(there, uses.leaving.end());
     uses.leaving.erase(there, uses.leaving.end());
+    for (const Leaving& of : overlapping) {
+        if (of.begin < begin) uses.leaving.push_back({of.begin, size_t(begin - of.begin), of.before});
+        if (of.begin + of.bytes > end) uses.leaving.push_back({end, size_t(of.begin + of.bytes - end), of.before});
+    }
+    return mapping(overlapping.empty());
 }
 
 }  // namespace
@@ -71,16 +78,19 @@ MemoryUse::~MemoryUse() {
 
 bool AddressSpace::Commit(uintptr_t device, size_t size) const {
     DeviceIsUsed();
-    GiveBackAt(Host(device), RoundUp(size, kPageBytes));
-    return mprotect(Host(device), RoundUp(size, kPageBytes), PROT_READ | PROT_WRITE) == 0;
+    const size_t bytes = RoundUp(size, kPageBytes);
+    return MapAt(Host(device), bytes, [&](bool isFree) {
+        if (isFree) return mprotect(Host(device), bytes, PROT_READ | PROT_WRITE) == 0;
+        return mmap(Host(device), bytes, PROT_READ | PROT_WRITE, kReservation | MAP_FIXED, -1, 0) != MAP_FAILED;
+    });
 }
 
 bool AddressSpace::CommitFile(uintptr_t device, size_t size, int file, uint64_t offset) const {
     DeviceIsUsed();
-    GiveBackAt(Host(device), RoundUp(size, kPageBytes));
-    void* mapped = mmap(Host(device), RoundUp(size, kPageBytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
-                        static_cast<off_t>(offset));
-    return mapped != MAP_FAILED;
+    const size_t bytes = RoundUp(size, kPageBytes);
+    return MapAt(Host(device), bytes, [&](bool) {
+        return mmap(Host(device), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, static_cast<off_t>(offset)) != MAP_FAILED;
+    });
 }
 
 void AddressSpace::Decommit(uintptr_t device, size_t size) const {

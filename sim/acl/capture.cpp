@@ -8,6 +8,7 @@
 #include "acl/acl_base.h"
 #include "sim/acl/event.h"
 #include "sim/acl/model.h"
+#include "sim/host/text.h"
 
 namespace sim::acl {
 
@@ -81,6 +82,14 @@ void Lose(Capture& capture, const std::string& reason) {
     if (capture.active && capture.lost.empty()) capture.lost = reason;
 }
 
+// One sentence for the call that is refused and for all that learn of the lost capture later.
+template <typename... Parts>
+[[noreturn]] void LoseAndRefuse(Capture& capture, int code, const char* format, Parts... parts) {
+    const std::string reason = host::Format(format, parts...);
+    Lose(capture, reason);
+    Refuse(code, "%s", reason.c_str());
+}
+
 void RefuseWhenLost(const Capture& capture) {
     if (!capture.lost.empty()) Refuse(kCaptureInvalidated, "the capture is lost: %s", capture.lost.c_str());
 }
@@ -143,16 +152,14 @@ bool WaitInCapture(const std::shared_ptr<Stream>& stream, const std::shared_ptr<
     if (record.capture == nullptr) {
         if (own == nullptr) return false;
         RefuseWhenLost(*own);
-        Lose(*own, "a captured stream waits for an event that was not recorded in the capture");
-        Refuse(kCaptureDependency, "stream %d is captured, the event it waits for was not recorded in the capture: create the event "
-               "with ACL_EVENT_EXTERNAL, or record it on a captured stream", stream->id);
+        LoseAndRefuse(*own, kCaptureDependency, "stream %d is captured, the event it waits for was not recorded in the capture: create "
+                      "the event with ACL_EVENT_EXTERNAL, or record it on a captured stream", stream->id);
     }
     if (!record.capture->active) Refuse(kEventCaptured, "the event was recorded in a capture that has ended");
     RefuseWhenLost(*record.capture);
     if (own != nullptr && own != record.capture) {
-        Lose(*own, "it depends on another capture");
-        Lose(*record.capture, "another capture depends on it");
-        Refuse(kCaptureDependency, "stream %d and the event belong to different captures", stream->id);
+        Lose(*record.capture, host::Format("stream %d, which another capture has, waits for an event of this one", stream->id));
+        LoseAndRefuse(*own, kCaptureDependency, "stream %d waits for an event of another capture", stream->id);
     }
     stream->capture = record.capture;
     Capture& capture = *record.capture;
@@ -169,8 +176,7 @@ void RefuseWhenCaptured(const Stream& stream, const char* what) {
     if (active == 0) return;
     Lock lock(CaptureMutex());
     if (stream.capture == nullptr) return;
-    Lose(*stream.capture, "stream " + std::to_string(stream.id) + " was " + what);
-    Refuse(kStreamCaptured, "stream %d is captured and cannot be %s", stream.id, what);
+    LoseAndRefuse(*stream.capture, kStreamCaptured, "stream %d is captured and cannot be %s", stream.id, what);
 }
 
 void RefuseUnsafeCall(const char* what) {
@@ -181,9 +187,8 @@ void RefuseUnsafeCall(const char* what) {
         const bool forbidden = own ? capture->mode != CaptureMode::Relaxed
                                    : capture->mode == CaptureMode::Global && threadMode == CaptureMode::Global;
         if (!forbidden) continue;
-        Lose(*capture, std::string(what) + " takes effect at once and cannot be captured");
-        Refuse(kCaptureModeRefuses, "%s takes effect at once and cannot be captured; stream %d is being captured", what,
-               capture->origin->id);
+        LoseAndRefuse(*capture, kCaptureModeRefuses, "%s takes effect at once and cannot be captured; stream %d is being captured", what,
+                      capture->origin->id);
     }
 }
 
@@ -191,9 +196,8 @@ void RefuseBlockingCopy(const Stream& stream) {
     if (active == 0) return;
     Lock lock(CaptureMutex());
     if (stream.capture == nullptr) return;
-    Lose(*stream.capture, "a copy to or from pageable host memory");
-    Refuse(kCaptureBlockingCopy, "stream %d is captured: a copy to or from pageable host memory waits for its end and cannot be "
-           "captured, use pinned memory", stream.id);
+    LoseAndRefuse(*stream.capture, kCaptureBlockingCopy, "stream %d is captured: a copy to or from pageable host memory waits for its "
+                  "end and cannot be captured, use pinned memory", stream.id);
 }
 
 void LoseCapture(Capture& capture, const std::string& reason) {
@@ -234,12 +238,10 @@ void End(void* handle, void** modelHandle) {
     const auto capture = stream->capture;
     if (capture == nullptr) Refuse(kStreamNotCaptured, "stream %d is not captured", stream->id);
     if (capture->origin != stream.get()) {
-        Lose(*capture, "it was ended on a stream that had joined it");
-        Refuse(kCaptureUnmatched, "the capture did not begin on stream %d but on %d", stream->id, capture->origin->id);
+        LoseAndRefuse(*capture, kCaptureUnmatched, "the capture did not begin on stream %d but on %d", stream->id, capture->origin->id);
     }
     if (capture->mode != CaptureMode::Relaxed && capture->thread != std::this_thread::get_id()) {
-        Lose(*capture, "it was ended by another thread than the one that began it");
-        Refuse(kCaptureWrongThread, "the capture of stream %d began in another thread", stream->id);
+        LoseAndRefuse(*capture, kCaptureWrongThread, "the capture of stream %d began in another thread", stream->id);
     }
     Finish(capture);
     const std::shared_ptr<Model>& model = capture->model;

@@ -9,6 +9,7 @@
 #include "acl/acl_base.h"
 #include "sim/acl/stream.h"
 #include "sim/host/current_soc.h"
+#include "sim/host/memory_size.h"
 #include "sim/host/text.h"
 
 namespace sim::acl {
@@ -20,28 +21,6 @@ constexpr int kMaxDevices = 64;
 constexpr size_t kMinMemory = size_t(16) << 20;
 // Addresses per byte of memory: freed ones come back late, and reservations are larger than what is mapped in them.
 constexpr size_t kAddressesPerByte = 16;
-
-// "4294967296", "512MB", "2GB" or "1.5 GiB": units are powers of 1024, as device memory is stated.
-bool ParseBytes(const char* text, size_t* bytes) {
-    constexpr double kMost = double(uint64_t(1) << 44);
-    const std::string number(text, std::strspn(text, "0123456789."));  // strtod takes hexadecimal, infinity and exponents too
-    char* end = nullptr;
-    const double value = std::strtod(number.c_str(), &end);
-    if (*end != '\0' || !(value > 0)) return false;
-    const char* unit = text + number.size();
-    while (*unit == ' ') ++unit;
-    static const struct { const char* name; int shift; } kUnits[] = {
-        {"", 0}, {"B", 0}, {"K", 10}, {"KB", 10}, {"KiB", 10}, {"M", 20}, {"MB", 20}, {"MiB", 20}, {"G", 30}, {"GB", 30}, {"GiB", 30},
-        {"T", 40}, {"TB", 40}, {"TiB", 40}};
-    for (const auto& known : kUnits)
-        if (strcasecmp(unit, known.name) == 0) {
-            const double size = value * double(uint64_t(1) << known.shift);
-            if (size > kMost) return false;
-            *bytes = static_cast<size_t>(size);
-            return true;
-        }
-    return false;
-}
 
 const char* Environment(const char* name) {
     const char* value = std::getenv(name);
@@ -74,7 +53,7 @@ Settings ReadSettings() {
     settings.memoryBytes = settings.soc->hbmBytes != 0 ? settings.soc->hbmBytes : size_t(64) << 30;
     if (const char* memory = Environment("CUSTOM_OPS_NPU_MEMORY")) {
         size_t bytes = 0;
-        if (!ParseBytes(memory, &bytes) || bytes < kMinMemory)
+        if (!host::ParseMemorySize(memory, &bytes) || bytes < kMinMemory)
             settings.error = host::Format("CUSTOM_OPS_NPU_MEMORY is '%s', it must be a size of at least 16MB, such as 8GB or a "
                                           "number of bytes", memory);
         else settings.memoryBytes = bytes;

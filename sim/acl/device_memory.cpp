@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdarg>
+#include <cstdio>
 #include <mutex>
 
 #include "sim/acl/status.h"
@@ -22,6 +24,13 @@ void* Pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 size_t PageOf(size_t bytes) { return bytes >= kHugePageBytes / 2 ? kHugePageBytes : kPageBytes; }
 
 }  // namespace
+
+void Sentence::Set(const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+}
 
 DeviceMemory::DeviceMemory(int device, const AddressSpace& space, uintptr_t begin, size_t span, size_t capacity)
     : device_(device), space_(space), begin_(begin), span_(span), capacity_(capacity), next_(begin + kHugePageBytes) {}
@@ -208,35 +217,45 @@ const DeviceMemory::Freed* DeviceMemory::LastFreed(uintptr_t address) const {
     return nullptr;
 }
 
-std::string DeviceMemory::DescribeLocked(uintptr_t address) const {
-    const auto text = [&](const char* what, uintptr_t begin, size_t bytes, uint64_t serial) {
-        return host::Format("byte %zu of %s #%llu of device %d [%p, +%zu)", size_t(address - begin), what,
-                            static_cast<unsigned long long>(serial), device_, Pointer(begin), bytes);
+void DeviceMemory::DescribeLocked(uintptr_t address, Sentence* sentence) const {
+    const auto say = [&](const char* what, uintptr_t begin, size_t bytes, uint64_t serial, const char* more) {
+        sentence->Set("byte %zu of %s #%llu of device %d [%p, +%zu)%s", size_t(address - begin), what,
+                      static_cast<unsigned long long>(serial), device_, Pointer(begin), bytes, more);
     };
     if (const auto it = Holding(accessible_, address); it != accessible_.end())
-        return text(it->second.kind == Kind::Mapping ? "a mapping in reservation" : "allocation", it->first, it->second.bytes,
-                    it->second.serial);
+        return say(it->second.kind == Kind::Mapping ? "a mapping in reservation" : "allocation", it->first, it->second.bytes,
+                   it->second.serial, "");
     if (const auto it = Holding(occupied_, address); it != occupied_.end())
-        return text("reservation", it->first, it->second.bytes, it->second.serial) + ", which has no memory mapped there";
+        return say("reservation", it->first, it->second.bytes, it->second.serial, ", which has no memory mapped there");
     if (const Freed* freed = LastFreed(address))
-        return text("allocation", freed->begin, freed->bytes, freed->serial) + ", which was freed";
+        return say("allocation", freed->begin, freed->bytes, freed->serial, ", which was freed");
     const auto after = occupied_.upper_bound(address);
     if (after != occupied_.begin()) {
         const auto before = std::prev(after);
         const uintptr_t end = before->first + before->second.bytes;
         if (address - end < kHugePageBytes)
-            return host::Format("%zu bytes behind the end of allocation #%llu of device %d [%p, +%zu)", size_t(address - end),
-                                static_cast<unsigned long long>(before->second.serial), device_, Pointer(before->first),
-                                before->second.bytes);
+            return sentence->Set("%zu bytes behind the end of allocation #%llu of device %d [%p, +%zu)", size_t(address - end),
+                                 static_cast<unsigned long long>(before->second.serial), device_, Pointer(before->first),
+                                 before->second.bytes);
     }
-    return host::Format("%p belongs to no allocation of device %d", Pointer(address), device_);
+    sentence->Set("%p belongs to no allocation of device %d", Pointer(address), device_);
 }
 
-std::string DeviceMemory::Describe(uintptr_t address, bool mayWait) const {
-    std::shared_lock<std::shared_mutex> lock(mutex_, std::defer_lock);
-    if (mayWait) lock.lock();
-    else if (!lock.try_lock()) return {};
+std::string DeviceMemory::DescribeLocked(uintptr_t address) const {
+    Sentence sentence;
+    DescribeLocked(address, &sentence);
+    return sentence.text;
+}
+
+std::string DeviceMemory::Describe(uintptr_t address) const {
+    std::shared_lock<std::shared_mutex> lock(mutex_);
     return DescribeLocked(address);
+}
+
+bool DeviceMemory::DescribeNow(uintptr_t address, Sentence* sentence) const {
+    std::shared_lock<std::shared_mutex> lock(mutex_, std::try_to_lock);
+    if (lock) DescribeLocked(address, sentence);
+    return lock.owns_lock();
 }
 
 bool DeviceMemory::AllocationOf(const void* address, void** begin, size_t* bytes) const {

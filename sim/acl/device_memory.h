@@ -11,6 +11,12 @@
 
 namespace sim::acl {
 
+// Text of a size that is known before.
+struct Sentence {
+    char text[256] = "";
+    void Set(const char* format, ...) __attribute__((format(printf, 2, 3)));
+};
+
 class DeviceMemory {
 public:
     // Owns [begin, begin + span) of the device addresses; `capacity` bytes can be in use.
@@ -28,8 +34,10 @@ public:
 
     // Empty when all of [address, address + bytes) is accessible, otherwise what is wrong with it.
     std::string ExtentError(const void* address, size_t bytes) const;
-    // For the fault report: what the address belongs, or belonged, to. Empty when another thread holds the lock.
-    std::string Describe(uintptr_t address, bool mayWait) const;
+    // What the address belongs, or belonged, to.
+    std::string Describe(uintptr_t address) const;
+    // The same for a signal handler: allocates nothing. False when another thread holds the lock.
+    bool DescribeNow(uintptr_t address, Sentence* sentence) const;
     // The allocation that holds the address; false when there is none.
     bool AllocationOf(const void* address, void** begin, size_t* bytes) const;
 
@@ -66,6 +74,7 @@ private:
     void DropPhysical(std::map<uint64_t, Physical>::iterator it);
     const Freed* LastFreed(uintptr_t address) const;
     std::string DescribeLocked(uintptr_t address) const;
+    void DescribeLocked(uintptr_t address, Sentence* sentence) const;
     Extents::const_iterator Holding(const Extents& extents, uintptr_t address) const;
 
     const int device_;

@@ -78,8 +78,9 @@ std::shared_ptr<Recording> LatestOutsideCapture(Event& event, const char* what) 
         capture = event.captured.capture;
         if (capture == nullptr) return event.latest;
     }
-    LoseCapture(*capture, std::string("a captured event was ") + what);
-    Refuse(kEventCaptured, "the event was recorded in a capture and cannot be %s", what);
+    const std::string reason = std::string("the event was recorded in a capture and cannot be ") + what;
+    LoseCapture(*capture, reason);
+    Refuse(kEventCaptured, "%s", reason.c_str());
 }
 
 int Create(const char* function, void** event, uint32_t flags) {

@@ -7,26 +7,26 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
-#include <string>
 
 #include "sim/acl/device.h"
-#include "sim/host/text.h"
 
 namespace sim::acl {
 namespace {
 
 struct sigaction previous;
 
+// Allocates nothing: the fault may have come in the middle of the allocator.
 void Explain(const void* address) {
     const Device* device = DeviceOf(address);
     if (device == nullptr) return;
-    std::string what = device->memory.Describe(reinterpret_cast<uintptr_t>(address), false);
-    if (what.empty()) what = host::Format("%p, memory of device %d", address, device->id);
-    const std::string text = "\nnpu simulator: host code touched device memory: " + what +
+    Sentence what;
+    if (!device->memory.DescribeNow(reinterpret_cast<uintptr_t>(address), &what)) what.Set("%p, memory of device %d", address, device->id);
+    for (const char* part : {"\nnpu simulator: host code touched device memory: ", static_cast<const char*>(what.text),
                              ".\nOn a machine with an NPU this address is not mapped either. Copy the data to the host first "
-                             "(tensor.cpu(), aclrtMemcpy with ACL_MEMCPY_DEVICE_TO_HOST).\n";
-    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
-    (void)written;
+                             "(tensor.cpu(), aclrtMemcpy with ACL_MEMCPY_DEVICE_TO_HOST).\n"}) {
+        const ssize_t written = write(STDERR_FILENO, part, std::strlen(part));
+        (void)written;
+    }
 }
 
 uintptr_t StackPointer(const ucontext_t& context) {

@@ -15,10 +15,14 @@ std::atomic<bool> used{false}, forked{false};
 
 bool IsForkedProcess() { return forked.load(std::memory_order_relaxed); }
 
+std::string ForkRefusal() {
+    if (!IsForkedProcess()) return {};
+    return "this process was forked from one that uses the NPU, and cannot use it: start processes with multiprocessing's \"spawn\", "
+           "or before the first use of the NPU";
+}
+
 void RefuseInForkedProcess() {
-    if (IsForkedProcess())
-        Refuse(kContextNull, "this process was forked from one that uses the NPU, and cannot use it: start processes with "
-               "multiprocessing's \"spawn\", or before the first use of the NPU");
+    if (IsForkedProcess()) Refuse(kContextNull, "%s", ForkRefusal().c_str());
 }
 
 void DeviceIsUsed() {

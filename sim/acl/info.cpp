@@ -41,6 +41,9 @@ struct PackageVersion {  // aclCANNPackageVersion
     char version[128], major[64], minor[64], release[64], patch[64], reserved[128];
 };
 
+// Of the ACL interface, as torch_npu 2.13.0 is compiled for it: ACL_MAJOR_VERSION and the others in its acl_rt.h.
+constexpr int32_t kInterfaceMajor = 1, kInterfaceMinor = 17, kInterfacePatch = 0;
+
 constexpr int kInfinities = 1;  // overflow mode: infinities and NaN
 
 }  // namespace
@@ -53,7 +56,11 @@ extern "C" {
 ACL_FUNC_VISIBILITY const char* aclrtGetSocName() { return TheSettings().soc->name; }
 
 ACL_FUNC_VISIBILITY int aclrtGetVersion(int32_t* major, int32_t* minor, int32_t* patch) {
-    return Call("aclrtGetVersion", [&] { NotNull(major, "major") = 1, NotNull(minor, "minor") = 17, NotNull(patch, "patch") = 0; });
+    return Call("aclrtGetVersion", [&] {
+        NotNull(major, "majorVersion") = kInterfaceMajor;
+        NotNull(minor, "minorVersion") = kInterfaceMinor;
+        NotNull(patch, "patchVersion") = kInterfacePatch;
+    });
 }
 
 ACL_FUNC_VISIBILITY int aclsysGetCANNVersion(int package, PackageVersion* version) {

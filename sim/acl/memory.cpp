@@ -76,8 +76,8 @@ ACL_FUNC_VISIBILITY int aclrtReleaseMemAddress(void* address) {
 ACL_FUNC_VISIBILITY int aclrtMallocPhysical(void** handle, size_t bytes, const PhysicalProperties* properties, uint64_t) {
     return Call("aclrtMallocPhysical", [&] {
         const auto& location = NotNull(properties, "prop").location;
-        if (location.type != kOnDevice) Refuse(kFeatureNotSupported, "physical memory of location type %d, only the device's (1) is modelled",
-                                               location.type);
+        if (location.type != kOnDevice)
+            Refuse(kFeatureNotSupported, "physical memory of location type %d, only the device's (1) is modelled", location.type);
         Device& device = GetDevice(location.id);
         NotNull(handle, "handle") = WithDevice(device.memory.CreatePhysical(bytes), device.id);
     });
@@ -127,7 +127,7 @@ ACL_FUNC_VISIBILITY int aclrtPointerGetAttributes(const void* address, PointerAt
 ACL_FUNC_VISIBILITY int aclrtMemGetAddressRange(void* address, void** begin, size_t* bytes) {
     return Call("aclrtMemGetAddressRange", [&] {
         if (!Owner(address).memory.AllocationOf(address, &NotNull(begin, "pbase"), &NotNull(bytes, "psize")))
-            Refuse(kInvalidParameter, "%s", Owner(address).memory.Describe(reinterpret_cast<uintptr_t>(address), true).c_str());
+            Refuse(kInvalidParameter, "%s", Owner(address).memory.Describe(reinterpret_cast<uintptr_t>(address)).c_str());
     });
 }
 

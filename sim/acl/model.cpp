@@ -5,6 +5,7 @@
 
 #include "acl/acl_base.h"
 #include "sim/acl/capture.h"
+#include "sim/acl/reports.h"
 #include "sim/core/json.h"
 
 namespace sim::acl {
@@ -35,7 +36,7 @@ WorkResult Model::Run(double* clock) {
         } else if (step.kind == ModelStep::Kind::Wait) {
             at = std::max(at, recorded[static_cast<size_t>(step.record)]);
         } else {
-            WorkResult result = step.task->run(&at);
+            WorkResult result = RunStep(*step.task, step.branch, &at);
             if (result.status != 0) {
                 *clock = *std::max_element(clocks.begin(), clocks.end());
                 return result;

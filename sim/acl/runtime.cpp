@@ -75,6 +75,13 @@ __attribute__((constructor)) void Connect() {
     runtime.extentError = DeviceMemoryError;
     runtime.waitForDevice = WaitForDevice;
     runtime.coreLimits = CoresOfThread;
+    runtime.refusal = ForkRefusal;
+    runtime.deviceNumber = [](const void* address) {
+        const Device* device = DeviceOf(address);
+        return device != nullptr ? device->id : -1;
+    };
+    runtime.beginUse = []() -> void* { return new MemoryUse; };
+    runtime.endUse = [](void* use) { delete static_cast<MemoryUse*>(use); };
     SetDeviceRuntime(runtime);
     host::SetDefaultSoc(*TheSettings().soc);
 }

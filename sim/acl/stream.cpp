@@ -23,9 +23,7 @@ std::atomic<bool> exiting{false};
 // Nothing may leave the worker thread: an exception is the work's failure.
 WorkResult RunTask(const Task& task, double* clock, const Stream& stream) {
     try {
-        const WorkResult result = task.run(clock);
-        CollectReports(stream);
-        return result;
+        return RunAndCollect(task, stream, clock);
     } catch (const std::exception& error) {
         return {kInternalError, error.what(), 0};
     }

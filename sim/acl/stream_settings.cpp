@@ -37,7 +37,8 @@ CoreLimits With(CoreLimits limits, int resource, uint32_t value) {
 CoreLimits LimitsOf(const Stream& stream) { return stream.limited ? stream.limits.load() : stream.device.Limits(); }
 
 void SetFailureMode(Stream& stream, uint64_t mode) {
-    if (mode > 1) Refuse(kInvalidParameter, "failure mode %llu does not exist: 0 continues, 1 stops", static_cast<unsigned long long>(mode));
+    if (mode > 1)
+        Refuse(kInvalidParameter, "failure mode %llu does not exist: 0 continues, 1 stops", static_cast<unsigned long long>(mode));
     stream.failureMode = mode;
 }
 

@@ -6,6 +6,7 @@
 #include "acl/acl_base.h"
 #include "sim/acl/capture.h"
 #include "sim/acl/host_memory.h"
+#include "sim/acl/reports.h"
 #include "sim/acl/stream.h"
 
 namespace sim::acl {
@@ -83,6 +84,7 @@ WorkResult RunCopy(const Copy& copy) {
 void CopyNow(const Copy& copy) {
     const WorkResult result = RunCopy(copy);
     if (result.status != 0) throw AclFailure(result.status, result.message);
+    if (copy.OnDevice()) TraceCopy(*DeviceOf((copy.to.onDevice ? copy.to : copy.from).address), CopyName(copy), result.microseconds);
 }
 
 Task AsTask(std::string name, std::function<WorkResult()> run) {

@@ -49,7 +49,8 @@ void Collect(Shapes&, const Other&) {}
 template <typename... Values, size_t... Index>
 std::tuple<Values...> ReadAll(const char* function, const char* parameters, std::index_sequence<Index...>,
                               typename Argument<Values>::C... handles) {
-    return {Argument<Values>::Read(handles, ArgumentName{function, parameters, Index})...};
+    opapi::OneDevice device;
+    return {Argument<Values>::Read(handles, ArgumentName{function, parameters, Index, device})...};
 }
 
 template <Kind kind, typename... Values>

@@ -54,6 +54,7 @@ at::Tensor View(const aclTensor& tensor, const ArgumentName& name) {
                host::FormatSymbol(tensor.format).c_str());
     if (tensor.data == nullptr && tensor.Elements() != 0)
         Refuse(kNullPointer, "%s has no data, its shape is %s", name.Text().c_str(), host::ShapeText(tensor.shape).c_str());
+    if (tensor.Elements() != 0) name.device.Add(tensor.data, [&] { return name.Text(); });
     const std::string error = ExtentError(tensor.First(), tensor.ReachBytes());
     if (!error.empty()) Refuse(kInvalidParameter, "%s: %s", name.Text().c_str(), error.c_str());
     std::array<int64_t, gert::Shape::kMaxDimNum> sizes;
@@ -89,7 +90,8 @@ at::Scalar ScalarOf(const aclScalar& scalar, const ArgumentName& name) {
         case at::kBool: return ScalarValue<bool>(scalar.value);
         case at::kComplexFloat: return ScalarValue<c10::complex<float>>(scalar.value);
         case at::kComplexDouble: return ScalarValue<c10::complex<double>>(scalar.value);
-        default: Refuse(kInvalidParameter, "%s has dtype %s, which no scalar has", name.Text().c_str(), host::DtypeSymbol(scalar.dtype).c_str());
+        default: Refuse(kInvalidParameter, "%s has dtype %s, which no scalar has", name.Text().c_str(),
+                        host::DtypeSymbol(scalar.dtype).c_str());
     }
 }
 
@@ -112,7 +114,8 @@ void Out::operator=(const at::Tensor& result) const {
 }
 
 void DynamicOut::operator=(const at::Tensor& result) const {
-    TORCH_CHECK(result.numel() <= buffer_.numel(), "the result has shape ", result.sizes(), ", the output has room for ", buffer_.numel(), " elements");
+    TORCH_CHECK(result.numel() <= buffer_.numel(), "the result has shape ", result.sizes(), ", the output has room for ", buffer_.numel(),
+                " elements");
     buffer_.as_strided(result.sizes(), result.contiguous().strides()).copy_(result);
     handle_->shape.SetDimNum(static_cast<size_t>(result.dim()));
     for (int64_t axis = 0; axis < result.dim(); ++axis) handle_->shape.SetDim(static_cast<size_t>(axis), result.size(axis));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "aclnn/acl_meta.h"
-
+#include "sim/opapi/one_device.h"
 
 namespace sim::aclnn {
 
@@ -65,11 +65,12 @@ class Bools : public std::vector<uint8_t> {
     }
 };
 
-struct ArgumentName {  // for messages, e.g. "aclnnAdd: other"
+struct ArgumentName {
     const char* function;
     const char* parameters;  // "(Tensor)self, (Tensor)other"
     size_t index;
-    std::string Text() const;
+    opapi::OneDevice& device;  // of all arguments of the call
+    std::string Text() const;  // for messages: "aclnnAdd: other"
 };
 
 // C: the type in the C function. Read: its value, or HostError. Bytes: traffic for the modelled time.

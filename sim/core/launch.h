@@ -95,7 +95,8 @@ struct LaunchReport {
     // Member names as keys, rules, pipes and memories by name; "pipes" of a core is an object {"V": {"instructions", "bytes",
     // "busyCycles"}, ...} of the pipes that did something; a finding also has "text" = Describe(). Slices are left out.
     std::string ToJson() const;
-    std::string ChromeTraceEvents() const;   // JSON objects joined by ",\n", without the enclosing array
+    // JSON objects joined by ",\n", without the enclosing array; the launch begins at `startMicroseconds` of their time axis.
+    std::string ChromeTraceEvents(double startMicroseconds = 0) const;
     // The text of style.md section 7 for one finding.
     std::string Describe(const Finding& finding) const;
     std::string CoreName(uint32_t core) const;

@@ -53,8 +53,8 @@ std::string LaunchReport::ToJson() const {
     return json.Take();
 }
 
-// Process = core, thread = pipe. Launches get process ids of their own and lie on top of each other: each starts at 0.
-std::string LaunchReport::ChromeTraceEvents() const {
+// Process = core, thread = pipe. Launches get process ids of their own; with the same start they lie on top of each other.
+std::string LaunchReport::ChromeTraceEvents(double startMicroseconds) const {
     constexpr uint64_t kMostCores = 1000;   // cores of a launch, so that process ids of launches do not meet
     const SocSpec* spec = FindSoc(soc.c_str());
     const double microsecondsPerCycle = spec == nullptr ? 1e-3 : 1e6 / double(spec->clockHz);
@@ -76,7 +76,7 @@ std::string LaunchReport::ChromeTraceEvents() const {
         JsonWriter event;
         event.BeginObject().Field("ph", "X").Field("name", slice.name).Field("cat", "modelled");
         event.Field("pid", launch * kMostCores + slice.core).Field("tid", int(slice.pipe));
-        event.Field("ts", slice.start * microsecondsPerCycle).Field("dur", slice.cycles * microsecondsPerCycle);
+        event.Field("ts", startMicroseconds + slice.start * microsecondsPerCycle).Field("dur", slice.cycles * microsecondsPerCycle);
         event.Key("args").BeginObject().Field("cycles", slice.cycles).Field("bytes", slice.bytes);
         if (!slice.detail.empty()) event.Field("operands", slice.detail);
         event.Field("source", std::string(slice.where.file) + ":" + std::to_string(slice.where.line)).EndObject().EndObject();

@@ -44,7 +44,8 @@ size_t aclGetCompileoptSize(int32_t option) { return Option(option).size() + 1; 
 int32_t aclGetCompileopt(int32_t option, char* value, size_t length) {
     const std::string text = Option(option);
     if (value == nullptr || length < text.size() + 1)
-        return Invalid("aclGetCompileopt: the value takes " + std::to_string(text.size() + 1) + " bytes, given are " + std::to_string(length));
+        return Invalid("aclGetCompileopt: the value takes " + std::to_string(text.size() + 1) + " bytes, given are " +
+                       std::to_string(length));
     std::memcpy(value, text.c_str(), text.size() + 1);
     return 0;
 }
@@ -54,7 +55,10 @@ int32_t aclGetCompileopt(int32_t option, char* value, size_t length) {
 int32_t aclopCompileAndExecute(const char* type, int, const void* const[], const void* const[], int, const void* const[], void* const[],
                                const void*, int, int, const char*, void* stream) {
     const std::string name = type == nullptr ? "?" : type;
-    const std::string text = sim::AbsentText(("operator " + name + " by aclopCompileAndExecute").c_str(), kWhy) + ". Compute it on the CPU";
+    // torch_npu's format cast is an Identity between two formats.
+    const char* remedy = name == "Identity" ? ". Private formats (torch_npu.npu_format_cast, NZ) are not modelled: use ND"
+                                            : ". Compute it on the CPU";
+    const std::string text = sim::AbsentText(("operator " + name + " by aclopCompileAndExecute").c_str(), kWhy) + remedy;
     return sim::Submit(stream, {name, [text] { return sim::WorkResult{kGraphEngineFailure, text, 0}; }});
 }
 

@@ -35,7 +35,11 @@ void* OpenLibrary(const std::string& path) {
     void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
         opened.erase(path);
-        Refuse(kInnerError, "cannot load %s: %s", path.c_str(), dlerror());
+        const std::string reason = dlerror();
+        if (reason.find("custom_ops_sim_abi_") != std::string::npos)
+            Refuse(kInnerError, "%s was built for another version of the simulator: build its op package again (custom-ops sim build)",
+                   path.c_str());
+        Refuse(kInnerError, "cannot load %s: %s", path.c_str(), reason.c_str());
     }
     return handle;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/host/text.h"
+#include "sim/opapi/stream.h"
 
 namespace sim::opapi {
 
@@ -41,6 +42,9 @@ void CheckMemory(const host::Op& op, const std::string& name, const aclTensor& t
     if (tensor.data == nullptr)
         Refuse(kNullPointer, "%s: %s %s has no memory: its data pointer is null", type, name.c_str(),
                ShapeText(tensor.shape).c_str());
+    if (IsDeviceAddress(tensor.data))
+        if (const std::string refusal = DeviceRefusal(); !refusal.empty())
+            Refuse(host::kRuntimeError, "%s: %s", type, refusal.c_str());
     if (tensor.storageDims.empty()) return;
     int64_t storage = 1;
     for (const int64_t dim : tensor.storageDims) storage *= dim;

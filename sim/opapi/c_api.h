@@ -53,6 +53,8 @@ char* SimTakeReports(void);
 // Chrome trace events of the launches of this thread since the last call (needs trace): a JSON array.
 char* SimTakeTrace(void);
 void SimFree(char* text);
+// Bytes of a memory size such as "8GB"; 0 when it cannot be read.
+uint64_t SimMemorySize(const char* text);
 
 // What generated aclnn functions call. `package` is any path inside the op package (the generated library passes its own).
 // A dynamic parameter's entry is its aclTensorList*. An optional attribute may have a null value: its default.

@@ -108,17 +108,20 @@ void Append(const Argument& argument, std::vector<gert::Tensor>& tensors, std::v
 
 namespace {
 
-// The tensor with its values where host functions can read them.
-aclTensor ReadableNow(const Argument& argument, size_t instance) {
+// The values of the tensor, in a row, where host functions can read them: a copy into `copies` unless they are there already.
+uint8_t* ReadableNow(const Argument& argument, size_t instance, std::vector<std::vector<uint8_t>>& copies) {
     aclTensor tensor = argument.tensors[instance];
-    if (!IsDeviceAddress(tensor.data)) return tensor;
-    const std::string error = ExtentError(tensor.First(), tensor.ReachBytes());
-    if (!error.empty()) Refuse(kInvalidParameter, "%s: %s", argument.Name(instance).c_str(), error.c_str());
+    if (tensor.IsContiguous() && !IsDeviceAddress(tensor.data)) return tensor.First();
+    const DeviceMemoryUse use;
     const void* values = nullptr;
     const int32_t status = HostAddressNow(tensor.data, &values);
     if (status != 0) throw HostError(status, ThisSession().error);
+    const std::string error = IsDeviceAddress(tensor.data) ? ExtentError(tensor.First(), tensor.ReachBytes()) : "";
+    if (!error.empty()) Refuse(kInvalidParameter, "%s: %s", argument.Name(instance).c_str(), error.c_str());
     tensor.data = const_cast<void*>(values);
-    return tensor;
+    uint8_t* copy = copies.emplace_back(tensor.Bytes()).data();
+    tensor.Gather(copy);
+    return copy;
 }
 
 }  // namespace
@@ -128,14 +131,8 @@ void OpCall::AddInputs() {
         Append(argument, node.inputs, node.inputDescs, node.inputInstances);
         if (!argument.parameter->valueDepend) continue;
         for (size_t i = 0; i < argument.tensors.size(); ++i) {
-            const aclTensor tensor = ReadableNow(argument, i);
             gert::Tensor& described = node.inputs[node.inputInstances.back().GetInstanceStart() + i];
-            if (tensor.IsContiguous()) {
-                described.SetData(tensor.First());
-            } else {
-                tensor.Gather(values_.emplace_back(tensor.Bytes()).data());
-                described.SetData(values_.back().data());
-            }
+            described.SetData(ReadableNow(argument, i, values_));
         }
     }
 }

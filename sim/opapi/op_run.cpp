@@ -7,6 +7,7 @@
 #include "sim/opapi/executor.h"
 #include "sim/opapi/kernel_library.h"
 #include "sim/opapi/kernel_work.h"
+#include "sim/opapi/one_device.h"
 #include "sim/opapi/op_call.h"
 #include "sim/opapi/session.h"
 
@@ -31,6 +32,14 @@ void CheckInPlace(const host::Op& op, const std::vector<Argument>& inputs, const
             Refuse(host::kInvalidParameter, "%s: %s is written in place, input and output must be the same tensor",
                    op.type.c_str(), output.parameter->name.c_str());
     }
+}
+
+void CheckOneDevice(const host::Op& op, const std::vector<Argument>& inputs, const std::vector<Argument>& outputs) {
+    OneDevice device;
+    for (const auto* arguments : {&inputs, &outputs})
+        for (const Argument& argument : *arguments)
+            for (size_t i = 0; i < argument.tensors.size(); ++i)
+                device.Add(argument.tensors[i].data, [&] { return op.type + ": " + argument.Name(i); });
 }
 
 std::unique_ptr<aclOpExecutor> Prepare(const OpOfPackage& target, std::vector<Argument> inputs, std::vector<Argument> outputs,
@@ -76,9 +85,10 @@ int SimOpPrepare(const char* package, const char* opType, const aclTensor* const
             Refuse(kNullPointer, "%s: workspaceSize and executor must not be null", opType);
         const OpOfPackage target(package, opType);
         const sim::host::Op& op = *target.op;
-        auto prepared = Prepare(target, CollectArguments(op, "inputs", op.inputs, inputs, inputCount),
-                                CollectArguments(op, "outputs", op.outputs, outputs, outputCount),
-                                ReadAttributes(op, attributes, attributeCount));
+        auto given = CollectArguments(op, "inputs", op.inputs, inputs, inputCount);
+        auto results = CollectArguments(op, "outputs", op.outputs, outputs, outputCount);
+        CheckOneDevice(op, given, results);
+        auto prepared = Prepare(target, std::move(given), std::move(results), ReadAttributes(op, attributes, attributeCount));
         *workspaceBytes = prepared->workspaceBytes;
         *executor = prepared.release();
     });

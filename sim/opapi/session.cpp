@@ -7,6 +7,7 @@
 
 #include "acl/acl.h"
 #include "sim/host/current_soc.h"
+#include "sim/host/memory_size.h"
 #include "sim/opapi/c_api.h"
 
 namespace sim::opapi {
@@ -49,7 +50,7 @@ WorkResult RunAndReport(LaunchRequest request, const std::vector<uint8_t>& tilin
     request.options = session.launch;
     LaunchReport report = Launch(request);
     if (session.launch.trace) {
-        const std::string events = report.ChromeTraceEvents();
+        const std::string events = report.ChromeTraceEvents(session.traceMicroseconds);
         session.traceEvents += (session.traceEvents.empty() || events.empty() ? "" : ",\n") + events;
         report.slices.clear();  // hundreds of bytes per instruction
     }
@@ -108,4 +109,8 @@ char* SimTakeTrace() {
         nullptr, [] { return sim::opapi::Hand("[" + std::exchange(ThisSession().traceEvents, {}) + "]"); });
 }
 
+uint64_t SimMemorySize(const char* text) {
+    size_t bytes = 0;
+    return text != nullptr && sim::host::ParseMemorySize(text, &bytes) ? bytes : 0;
+}
 void SimFree(char* text) { std::free(text); }

@@ -24,6 +24,7 @@ struct Session {
     bool raise = true;  // findings are errors
     std::vector<FinishedLaunch> reports;
     std::string traceEvents;  // JSON objects joined by ",\n"
+    double traceMicroseconds = 0;  // modelled time at which launches begin
     std::string error;
 };
 Session& ThisSession();

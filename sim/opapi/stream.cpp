@@ -36,11 +36,21 @@ int32_t HostAddressNow(const void* device, const void** host) {
     return IsDeviceAddress(device) ? runtime.waitForDevice() : 0;
 }
 
+DeviceMemoryUse::DeviceMemoryUse() : use_(runtime.beginUse != nullptr ? runtime.beginUse() : nullptr) {}
+DeviceMemoryUse::~DeviceMemoryUse() {
+    if (use_ != nullptr) runtime.endUse(use_);
+}
+
 int32_t WaitForDevice() { return runtime.waitForDevice != nullptr ? runtime.waitForDevice() : 0; }
 
 std::string ExtentError(const void* address, size_t bytes) {
+    if (std::string refusal = DeviceRefusal(); !refusal.empty() && IsDeviceAddress(address)) return refusal;
     return runtime.extentError != nullptr ? runtime.extentError(address, bytes) : std::string();
 }
+
+int DeviceNumber(const void* address) { return IsDeviceAddress(address) ? runtime.deviceNumber(address) : -1; }
+
+std::string DeviceRefusal() { return runtime.refusal != nullptr ? runtime.refusal() : std::string(); }
 
 bool HasDeviceRuntime() { return runtime.submit != nullptr; }
 

@@ -37,10 +37,24 @@ void* HostAddress(const void* device);
 std::string ExtentError(const void* address, size_t bytes);
 bool HasDeviceRuntime();
 bool IsDeviceAddress(const void* address);
+int DeviceNumber(const void* address);  // of the device whose memory it is; -1: of none
+// Why this process cannot use the device (it was forked from one that does); empty when it can, and without a runtime.
+std::string DeviceRefusal();
 
 // For host code that needs values of device memory now (tiling by value): waits for the work of the device, then HostAddress. Fails
 // like a synchronisation while a capture runs. Memory of the host comes back unchanged.
 int32_t HostAddressNow(const void* device, const void** host);
+
+// While host code reads device memory, what another thread frees meanwhile stays readable. It begins before the extent is checked.
+class DeviceMemoryUse {
+public:
+    DeviceMemoryUse();
+    ~DeviceMemoryUse();
+    DeviceMemoryUse(const DeviceMemoryUse&) = delete;
+
+private:
+    void* use_;
+};
 
 // Waits for all work of the calling thread's device; errors of that work stay with its streams. Fails while a capture runs.
 int32_t WaitForDevice();
@@ -58,6 +72,10 @@ struct DeviceRuntime {
     std::string (*extentError)(const void* address, size_t bytes) = nullptr;
     int32_t (*waitForDevice)() = nullptr;
     void (*coreLimits)(uint32_t* cube, uint32_t* vector) = nullptr;  // of the calling thread
+    std::string (*refusal)() = nullptr;
+    int (*deviceNumber)(const void* address) = nullptr;
+    void* (*beginUse)() = nullptr;         // of device memory
+    void (*endUse)(void* use) = nullptr;
 };
 void SetDeviceRuntime(const DeviceRuntime& runtime);
 

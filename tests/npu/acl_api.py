@@ -1,6 +1,7 @@
 """libascendcl.so as a C program sees it, for what torch_npu does not reach: each call raises AclError with code and text."""
 
 import ctypes
+import re
 from ctypes import byref, c_char_p, c_float, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 
 H2H, H2D, D2H, D2D, DEFAULT = range(5)
@@ -51,6 +52,16 @@ def acl(function: str, *arguments):
     code = entry(*arguments)
     if code != 0:
         raise AclError(function, code)
+
+
+def fails(code: int, function: str, *arguments, match: str | None = None) -> str:
+    """The text of the error."""
+    try:
+        acl(function, *arguments)
+    except AclError as error:
+        assert error.code == code and (match is None or re.search(match, error.text)), error
+        return error.text
+    raise AssertionError(f"{function} returned 0, not {code}")
 
 
 def out(function: str, *arguments, kind=c_void_p):

@@ -205,6 +205,47 @@ def test_what_torch_npu_lacks_runs_on_the_cpu_with_a_warning(run_script, simulat
     assert "aten::lgamma.out" in out and "fall back to run on the CPU" in out and "24.0" in out
 
 
+def test_attention_of_the_950(run_script, simulated):
+    """torch_npu calls another function there, with what the simulator does not have refused by name."""
+    out = run_script("""
+import torch, torch_npu
+import torch.nn.functional as F
+q, k, v = torch.randn(2, 3, 16, 32), torch.randn(2, 3, 24, 32), torch.randn(2, 3, 24, 32)
+mask = torch.rand(2, 1, 16, 24) > 0.3
+n = [t.half().npu() for t in (q, k, v)]
+for arguments in {}, {"attn_mask": mask}:
+    want = F.scaled_dot_product_attention(*(t.half().float() for t in (q, k, v)), **arguments)
+    got = F.scaled_dot_product_attention(*n, **{name: value.npu() for name, value in arguments.items()}).cpu()
+    torch.testing.assert_close(got.float(), want, rtol=2e-3, atol=2e-3)
+got = torch_npu.npu_fusion_attention(*n, 3, "BNSD", scale=0.25)
+want = torch.softmax(n[0].cpu().float() @ n[1].cpu().float().mT * 0.25, -1)
+torch.testing.assert_close(got[0].cpu().float(), want @ n[2].cpu().float(), rtol=2e-3, atol=2e-3)
+try:
+    torch_npu.npu_fusion_attention(*n, 3, "BNSD", scale=0.25, prefix=[5, 6])
+    torch.npu.synchronize()
+except RuntimeError as error:
+    print("refused:", error)
+torch.npu.synchronize()
+print((n[0] + 1).shape)
+""", CUSTOM_OPS_NPU_SOC="ascend950")
+    assert "refused:" in out and "prefix, actual_seq_qlen" in out and "torch.Size([2, 3, 16, 32])" in out, out
+
+
+def test_private_formats_are_refused_by_name(run_script, simulated):
+    out = run_script("""
+import torch, torch_npu
+torch.npu.config.allow_internal_format = True
+x = torch.randn(32, 32).half()
+nz = torch_npu.npu_format_cast(x.npu(), 29)
+try:
+    torch.npu.synchronize()
+except RuntimeError as error:
+    print("refused:", error)
+assert torch.equal(x.npu().cpu(), x)
+""")
+    assert "refused:" in out and "Private formats (torch_npu.npu_format_cast, NZ) are not modelled: use ND" in out, out
+
+
 def library_names() -> set[str]:
     image = (environment.STAND_INS / "libopapi.so").read_bytes()
     return {name.decode() for name in re.findall(rb"\0aclnn(\w+)GetWorkspaceSize(?=\0)", image)}

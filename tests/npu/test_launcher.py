@@ -71,6 +71,95 @@ def test_report_and_trace(simulated, tmp_path):
     assert any(event["ph"] == "X" for event in events)
 
 
+def traced(code, tmp_path):
+    """Slices of the rows of npu:0, by the row's name, and of all launches' instructions, by number of the launch."""
+    done = python("-m", "custom_ops.npu", "--trace", "trace.json", "-c", code, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    names = {(e["pid"], e["name"], e["tid"]): e["args"]["name"] for e in events if e["ph"] == "M"}
+    rows, launches = {}, {}
+    for event in (e for e in events if e["ph"] == "X"):
+        if event["pid"] >= 1000:
+            launches.setdefault(event["pid"] // 1000, []).append(event)
+        else:
+            assert names[event["pid"], "process_name", event["tid"]] == "npu:0 (modelled)"
+            rows.setdefault(names[event["pid"], "thread_name", event["tid"]], []).append(event)
+    return rows, launches
+
+
+def end(event) -> float:
+    return event["ts"] + event["dur"]
+
+
+def test_trace_has_a_row_for_each_stream(simulated, tmp_path):
+    """Slices follow each other on a row; what waits for another stream begins when that is done; instructions lie in their launch."""
+    rows, launches = traced("""
+import torch, torch_npu, custom_ops
+x = torch.ones(64, 4, 64).npu()
+side, here = torch.npu.Stream(), torch.npu.current_stream()
+custom_ops.hc_pre_inv_rms(x)
+side.wait_stream(here)
+with torch.npu.stream(side):
+    y = custom_ops.hc_pre_inv_rms(x)
+here.wait_stream(side)
+z = x.clone()
+torch.npu.synchronize()
+z.cpu()
+""", tmp_path)
+    streams = {name: row for name, row in rows.items() if name.startswith("stream ")}
+    kernels = [(name, slice) for name, row in streams.items() for slice in row if slice["name"] == "aclnnHcPreInvRms"]
+    assert len(kernels) == 2 and len({name for name, _ in kernels}) == 2
+    for row in streams.values():
+        assert all(end(a) <= b["ts"] + 1e-6 for a, b in zip(row, row[1:]))
+    first, second = sorted((slice for _, slice in kernels), key=lambda slice: slice["ts"])
+    assert second["ts"] >= end(first) - 1e-6
+    assert {"event record", "event wait"} <= {slice["name"] for row in streams.values() for slice in row}
+    assert any("memcpy" in slice["name"] and slice["dur"] > 0 for row in rows.values() for slice in row)
+    for kernel in (first, second):
+        instructions = launches[kernel["args"]["launch"]]
+        assert min(e["ts"] for e in instructions) >= kernel["ts"] and max(map(end, instructions)) <= end(kernel) + 1e-3
+
+
+def test_trace_of_a_graph(simulated, tmp_path):
+    """A replay is a slice with the captured tasks below it, those of another stream on a row beside it."""
+    rows, _ = traced("""
+import torch, torch_npu, custom_ops
+x = torch.ones(64, 4, 64).npu()
+torch.npu.synchronize()
+side = torch.npu.Stream()
+graph = torch.npu.NPUGraph()
+with torch.npu.graph(graph):
+    here = torch.npu.current_stream()
+    side.wait_stream(here)
+    with torch.npu.stream(side):
+        custom_ops.hc_pre_inv_rms(x)
+    custom_ops.hc_pre_inv_rms(x)
+    here.wait_stream(side)
+graph.replay()
+torch.npu.synchronize()
+""", tmp_path)
+    name, replay = next((name, slice) for name, row in rows.items() for slice in row if slice["name"].startswith("model "))
+    for row in (name, f"{name}, branch 1 of graphs"):
+        kernel = next(slice for slice in rows[row] if slice["name"] == "aclnnHcPreInvRms")
+        assert replay["ts"] <= kernel["ts"] and end(kernel) <= end(replay) + 1e-6
+
+
+def test_report_says_what_is_not_in_it(simulated, tmp_path):
+    """More launches than are kept between two looks."""
+    done = python("-m", "custom_ops.npu", "--no-checks", "-c", """
+import torch, torch_npu, custom_ops
+from custom_ops.npu import launches
+x = torch.ones(1, 1, 16).npu()
+for _ in range(5000):
+    custom_ops.hc_pre_inv_rms(x)
+torch.npu.synchronize()
+collector = launches.Collector(True, None)
+collector.take()
+print(collector.table())
+""", cwd=tmp_path)
+    assert "4,096" in done.stdout and "904 more launches are not in the table" in done.stdout, done.stdout + done.stderr
+
+
 def test_report_of_a_script_that_fails(simulated, tmp_path):
     done = python("-m", "custom_ops.npu", "--report", "-c", USE + "raise SystemExit(5)", cwd=tmp_path)
     assert done.returncode == 5 and "HcPreInvRms" in done.stderr

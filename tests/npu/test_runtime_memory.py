@@ -11,7 +11,7 @@ import time
 import pytest
 import torch
 from acl_api import (D2D, D2H, DEFAULT, H2D, INVALID_HANDLE, INVALID_PARAMETER, NOT_SUPPORTED, OUT_OF_MEMORY, AclError, acl, download,
-                     malloc, memory_info, out, stream, upload)
+                     fails, malloc, memory_info, out, stream, upload)
 
 pytestmark = pytest.mark.usefixtures("simulated")
 MB = 1 << 20
@@ -33,13 +33,6 @@ def memory():
     yield allocate
     for address in addresses:
         acl("aclrtFree", address)
-
-
-def fails(code, function, *arguments, match=None):
-    with pytest.raises(AclError, match=match) as caught:
-        acl(function, *arguments)
-    assert caught.value.code == code, caught.value
-    return caught.value.text
 
 
 def test_round_trip(memory):
@@ -191,6 +184,30 @@ def test_virtual_memory():
     acl("aclrtReleaseMemAddress", base)
     assert memory_info()[0] == free
     fails(INVALID_PARAMETER, "aclrtMapMem", base, 2 * MB, 0, physical(2 * MB), 0, match="not lie in one reservation")
+
+
+def test_remapped_while_work_uses_it():
+    """An error of the program: what is being filled goes away, and other memory comes in its place."""
+    size, s = 128 * MB, stream()
+    base = out("aclrtReserveMemAddress", size, 0, None, 0)
+    handles = [physical(size) for _ in range(2)]
+    acl("aclrtMapMem", base, size, 0, handles[0], 0)
+    for round in range(20):
+        acl("aclrtMemsetAsync", base, size, round, size, s)
+        time.sleep(0.002)
+        acl("aclrtUnmapMem", base)
+        acl("aclrtMapMem", base, size, 0, handles[(round + 1) % 2], 0)
+        try:
+            acl("aclrtSynchronizeStream", ctypes.c_void_p(s))
+        except AclError as error:  # of a fill that began in between
+            assert error.code == INVALID_PARAMETER and "no memory mapped" in error.text
+    acl("aclrtMemset", base, size, 7, size)
+    assert download(base + size - 16, 16) == bytes([7] * 16)
+    acl("aclrtUnmapMem", base)
+    for handle in handles:
+        acl("aclrtFreePhysical", handle)
+    acl("aclrtReleaseMemAddress", base)
+    acl("aclrtDestroyStream", ctypes.c_void_p(s))
 
 
 def test_pinned_and_pageable_memory(memory):

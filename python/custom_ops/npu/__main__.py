@@ -41,7 +41,8 @@ def main(argv: Sequence[str] | None = None, prog: str = "python -m custom_ops.np
 def parse(argv: list[str], prog: str) -> tuple[argparse.Namespace, str, str, list[str]]:
     """Options, what to run ("script", "module" or "code"), its name, its arguments."""
     parser = argparse.ArgumentParser(prog=prog, usage=_USAGE, epilog=_EPILOG % {"prog": prog}, allow_abbrev=False,
-                                     description="Run Python code with an NPU: the machine's own when CANN is there, else the simulated one.",
+                                     description="Run Python code with an NPU: the machine's own when CANN is there, else the "
+                                                 "simulated one.",
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser.add_argument)
     end, with_value = 0, {a.option_strings[0] for a in parser._actions if a.nargs is None and a.option_strings}

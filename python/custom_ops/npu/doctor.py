@@ -22,13 +22,26 @@ OK, NOTE, MISSING = "ok", "note", "missing"
 
 #: Imported by torch_npu or torchair and not among their declared requirements.
 _UNDECLARED = {"google.protobuf": "protobuf", "yaml": "pyyaml", "decorator": "decorator", "attr": "attrs", "psutil": "psutil"}
+#: Says what went wrong first: torch's own last words are that a backend could not be loaded.
 _PROBE = """
-import json, torch, torch_npu, custom_ops
-n = torch.npu.device_count()
-x = torch.ones(2, 4, 16)
-ok = n and torch.equal(custom_ops.hc_pre_inv_rms(x.to("npu:0")).cpu(), custom_ops.hc_pre_inv_rms(x))
-print("probe:", json.dumps({"devices": n, "name": n and torch.npu.get_device_name(0),
-                            "memory": n and torch.npu.get_device_properties(0).total_memory, "op": bool(ok)}))
+import json
+def answer():
+    import torch, torch_npu, custom_ops
+    n = torch.npu.device_count()
+    x = torch.ones(2, 4, 16)
+    ok = n and torch.equal(custom_ops.hc_pre_inv_rms(x.to("npu:0")).cpu(), custom_ops.hc_pre_inv_rms(x))
+    return {"devices": n, "name": n and torch.npu.get_device_name(0),
+            "memory": n and torch.npu.get_device_properties(0).total_memory, "op": bool(ok)}
+try:
+    found = answer()
+except Exception as error:
+    chain = [error]
+    while chain[-1].__cause__ or chain[-1].__context__:
+        chain.append(chain[-1].__cause__ or chain[-1].__context__)
+    found = {"error": [f"{type(link).__name__}: {link}".strip() for link in reversed(chain)]}
+    import traceback
+    traceback.print_exc()
+print("probe:", json.dumps(found))
 """
 _PROBE_SECONDS = 300
 
@@ -44,11 +57,15 @@ class Check:
 
 def examine(probe: bool = True) -> list[Check]:
     cann = environment.find_cann()
-    checks = [Check("custom_ops", OK, f"{__version__} in {_paths.LIBRARY_DIR}"), Check("python", OK, f"{platform.python_version()} {sys.executable}")]
-    checks += [*_torch(), *(_cann(cann) if cann else _stand_ins()), *_chip(cann), _compiler(), *_op_packages(cann)]
+    checks = [Check("custom_ops", OK, f"{__version__} in {_paths.LIBRARY_DIR}"),
+              Check("python", OK, f"{platform.python_version()} {sys.executable}")]
+    checks += [*_torch(), *(_cann(cann) if cann else _stand_ins()), *_chip(cann), _compiler()]
+    if probe and ready(checks):
+        checks += _first_builds(cann)
+    checks += _op_packages(cann)
     if importlib.util.find_spec("torch_npu"):
         checks.append(_npu_library())
-    if probe and not any(check.state == MISSING for check in checks):
+    if probe and ready(checks):
         checks.append(_probe(cann))
     return checks
 
@@ -107,7 +124,7 @@ def _stand_ins() -> Iterator[Check]:
     yield Check("CANN", NOTE, "none found (LD_LIBRARY_PATH, ASCEND_HOME_PATH, ASCEND_TOOLKIT_HOME): the simulator stands in for it")
     folder = environment.STAND_INS
     yield _libraries({name: folder if (folder / name).is_file() else None for name in _backend.LINKED},
-                     "pip install . again, or ./build.sh build in a checkout",
+                     _paths.REBUILD,
                      [path.name for path in sorted(folder.glob("*.so")) if path.name not in _backend.LINKED])
 
 
@@ -151,6 +168,16 @@ def _compiler() -> Check:
     return Check("compiler", OK, f"{' '.join(tool.command)}, {kind} {version}, for kernels")
 
 
+def _first_builds(cann: environment.Cann | None) -> Iterator[Check]:
+    """Builds what the first use would build, here, where its progress is seen."""
+    try:
+        if cann is None:
+            packages.own(environment.soc_name())
+        library.find() or library.build()
+    except (RuntimeError, OSError) as error:  # BuildError is a RuntimeError
+        yield Check("first build", MISSING, str(error), "custom-ops sim cache shows where it is kept; CXX names another compiler")
+
+
 def _op_packages(cann: environment.Cann | None) -> Iterator[Check]:
     for path in filter(None, os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(":")):
         api = Path(path) / "op_api" / "lib" / "libcust_opapi.so"
@@ -158,13 +185,20 @@ def _op_packages(cann: environment.Cann | None) -> Iterator[Check]:
             yield Check("op package", NOTE, f"{path} (by ASCEND_CUSTOM_OPP_PATH) has no op_api/lib/libcust_opapi.so",
                         "name the folder of a vendor, such as .../opp/vendors/customize, or take it out")
             continue
+        with api.open("rb") as file:
+            if file.read(4) != b"\x7fELF":
+                yield Check("op package", NOTE, f"{path} (by ASCEND_CUSTOM_OPP_PATH): {api.name} is no library",
+                            "build it again, or take it out")
+                continue
         description = Path(path) / "op_info.json"
         ops = [op["type"] for op in json.loads(description.read_text())] if description.is_file() else []
         yield Check("op package", OK, f"{path}: {', '.join(ops) or 'operators of a CANN package'}")
     if cann:
         if not os.environ.get("ASCEND_CUSTOM_OPP_PATH"):
-            yield Check("op package", NOTE, "ASCEND_CUSTOM_OPP_PATH is empty: an operator is found if its package lies in CANN's opp/vendors",
-                        "./build.sh build, then source the set_env.bash of the package it installs")
+            yield Check("op package", NOTE,
+                        "ASCEND_CUSTOM_OPP_PATH is empty: an operator is found if its package lies in CANN's opp/vendors",
+                        "in a checkout of this project: ./build.sh build; "
+                        "export ASCEND_CUSTOM_OPP_PATH=$PWD/build/opp/vendors/custom_ops")
         return
     try:
         built = packages.find(environment.soc_name())
@@ -184,17 +218,21 @@ def _npu_library() -> Check:
 
 
 def _probe(cann: environment.Cann | None) -> Check:
+    from ..sim.progress import Progress
+
     command = [sys.executable, *([] if cann else ["-m", "custom_ops.npu"]), "-c", _PROBE]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS)
+        with Progress("running an operator on the NPU"):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS)
     except subprocess.TimeoutExpired:
         return Check("run", MISSING, f"no answer from the NPU after {_PROBE_SECONDS} s", " ".join(command[:-1] + ["..."]))
     answer = next((line for line in done.stdout.splitlines() if line.startswith("probe:")), None)
-    if done.returncode or answer is None:
-        last = [line for line in done.stderr.strip().splitlines() if line.strip()][-1:] or [f"exit code {done.returncode}"]
-        return Check("run", MISSING, f"torch, torch_npu and custom_ops do not run: {last[0]}", details={"stderr": done.stderr[-4000:]},
-                     advice="see the full text with `custom-ops doctor --json`")
-    details = json.loads(answer.removeprefix("probe:"))
+    details = json.loads(answer.removeprefix("probe:")) if answer else {}
+    if done.returncode or not details or "error" in details:
+        last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or [f"exit code {done.returncode}"]
+        first = details.get("error", last)[0]
+        return Check("run", MISSING, f"torch, torch_npu and custom_ops do not run: {first}", details={"stderr": done.stderr[-4000:]},
+                     advice="the whole text is in `custom-ops doctor --json`")
     if not details["devices"]:
         return Check("run", MISSING, "torch_npu sees no device", "npu-smi info; ASCEND_RT_VISIBLE_DEVICES", details)
     found = f"npu:0 is {details['name']}, {details['memory'] / 2**30:.1f} GiB; {details['devices']} device(s)"

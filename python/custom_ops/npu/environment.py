@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,6 @@ RUNTIME = "libascendcl.so"
 
 _CANN_HOMES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")
 _CANN_FOLDERS = ("lib64", "runtime/lib64", "x86_64-linux/lib64", "aarch64-linux/lib64")
-_UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 @dataclass(frozen=True)
@@ -45,9 +43,10 @@ def soc_name() -> str:
 
 def memory_bytes(text: str) -> int:
     """8GB, 512MB, 2GiB or a number of bytes; the units are powers of 1024, as in device memory sizes."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
-    size = int(float(match[1]) * _UNITS[match[2].upper()]) if match else 0
-    if size <= 0:
+    from ..sim import runtime
+
+    size = runtime.library().SimMemorySize(text.encode())
+    if not size:
         raise ValueError(f"memory must be a size like 8GB, 512MB or a number of bytes, got {text!r}")
     return size
 
@@ -61,9 +60,10 @@ class Cann:
     loads: bool    # the dynamic loader finds it: in LD_LIBRARY_PATH
 
     def set_env(self) -> str:
+        """The command that lets programs find it: its own script where it has one."""
         home = next((Path(os.environ[name]) for name in _CANN_HOMES if os.environ.get(name)), self.folder.parent)
-        script = next((p / "set_env.sh" for p in (home, *home.parents[:1]) if (p / "set_env.sh").is_file()), home / "set_env.sh")
-        return f"source {script}"
+        script = next((p / "set_env.sh" for p in (home, *home.parents[:1]) if (p / "set_env.sh").is_file()), None)
+        return f"source {script}" if script else f"export LD_LIBRARY_PATH={self.folder}:$LD_LIBRARY_PATH"
 
 
 def find_cann() -> Cann | None:
@@ -121,7 +121,7 @@ def preload() -> None:
     """Loads the stand-ins, those that need torch's libraries as soon as torch_npu is there."""
     waiting = sorted(STAND_INS.glob("*.so"))
     if not (STAND_INS / RUNTIME).is_file():
-        raise FileNotFoundError(f"{STAND_INS / RUNTIME} is missing: run `pip install .` or, in a checkout, `./build.sh build`")
+        raise FileNotFoundError(f"{STAND_INS / RUNTIME} is missing: {_paths.REBUILD}")
     waiting = _load(waiting)
     lacking = [path.name for path in waiting if path.name in _backend.LINKED]
     if lacking:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from ..sim import runtime, tables
 from . import environment
 
-_INTERVAL = 0.2  # seconds between two looks: the runtime keeps some thousand reports
+_INTERVAL = 0.2  # seconds between two looks: the runtime keeps 4096 reports
 _SHOWN = 5       # findings printed in full
 
 
@@ -43,6 +43,7 @@ class Collector:
     def __init__(self, report: bool, trace: str | None):
         self.report, self.trace = report, trace
         self.ops: dict[str, OpLaunches] = {}
+        self.lost = 0  # reports that the runtime let go before they were taken
         self._events: list[dict] = []
         self._runtime = _runtime()
         self._lock = threading.Lock()
@@ -63,6 +64,7 @@ class Collector:
         with self._lock:
             for raw in _json(self._runtime, "SimNpuTakeReports"):
                 self._add(raw)
+            self.lost += self._runtime.SimNpuTakeLost()
             if self.trace:
                 self._events += _json(self._runtime, "SimNpuTakeTrace")
 
@@ -80,9 +82,12 @@ class Collector:
         if not self.ops:
             return "no kernel was launched on the simulated NPU"
         rows = [use.row() for use in sorted(self.ops.values(), key=lambda use: -use.modelled_us)]
-        texts = [text for use in self.ops.values() for text in use.texts]
+        texts = [text for use in self.ops.values() for text in use.texts][:_SHOWN]
+        if self.lost:
+            texts.append(f"{self.lost:,} more launches are not in the table: reports of 4096 are kept until they are taken, "
+                         f"every {_INTERVAL} s")
         return "\n\n".join([tables.table(f"launches on the simulated {environment.soc_name()} (modelled)", [
-            "op", "launches", "cores", "modelled us", "us per launch", "findings"], rows), *texts[:_SHOWN]])
+            "op", "launches", "cores", "modelled us", "us per launch", "findings"], rows), *texts])
 
     def save(self, path: str) -> None:
         try:
@@ -109,6 +114,7 @@ def _runtime() -> ctypes.CDLL:
     library = ctypes.CDLL(str(environment.STAND_INS / environment.RUNTIME))
     for name in ("SimNpuTakeReports", "SimNpuTakeTrace"):
         getattr(library, name).restype = ctypes.c_void_p
+    library.SimNpuTakeLost.restype = ctypes.c_uint64
     return library
 
 

@@ -50,7 +50,7 @@ def versions() -> tuple[str, str]:
 
 
 def build() -> Path:
-    """Compiles it into the cache; a line on stderr says so."""
+    """Compiles it into the cache, which stderr shows."""
     from ..sim import cache
 
     path, _ = cache.obtain("npu", _cached().name, _make)
@@ -73,25 +73,28 @@ def _make(output: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     from ..sim import compiler
+    from ..sim.progress import Progress
 
     tool = compiler.find()
     torch, torch_npu = _folder("torch"), _folder("torch_npu")
     headers = [torch / "include", torch_npu / "include", torch_npu / "include" / "third_party" / "acl" / "inc"]
     files = sorted((SOURCES / "npu").glob("*.cpp"))
-    print(f"custom_ops: compiling its operators for torch_npu {versions()[1]} (once, about half a minute)", file=sys.stderr, flush=True)
-
-    def compiled(file: Path) -> str:
-        target = str(output.parent / f"{file.stem}.o")
-        stable = [] if "<torch_npu/" in file.read_text() else [_STABLE]
-        _run([*tool.command, *_FLAGS, *stable, *(f"-isystem{h}" for h in headers), "-c", str(file), "-o", target], file.name)
-        return target
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compiled, files))
     libraries = [_paths.library("custom_ops_torch"), torch_npu / "lib" / "libtorch_npu.so",
                  torch / "lib" / "libtorch_cpu.so", torch / "lib" / "libc10.so"]
-    # libtorch_npu's own CANN libraries are the run-time's business.
-    _run([*tool.command, "-shared", "-Wl,--allow-shlib-undefined", *objects, *map(str, libraries), "-ldl", "-o", str(output)], "link")
+    title = f"compiling its operators for torch_npu {versions()[1]} (once, about half a minute)"
+    with Progress(title, line=True) as progress, ThreadPoolExecutor(os.cpu_count()) as pool:
+        progress.expect(len(files) + 1)
+
+        def compiled(file: Path) -> str:
+            target = str(output.parent / f"{file.stem}.o")
+            stable = [] if "<torch_npu/" in file.read_text() else [_STABLE]
+            _run([*tool.command, *_FLAGS, *stable, *(f"-isystem{h}" for h in headers), "-c", str(file), "-o", target], file.name)
+            progress.done(file.name)
+            return target
+
+        objects = list(pool.map(compiled, files))
+        # libtorch_npu's own CANN libraries are the run-time's business.
+        _run([*tool.command, "-shared", "-Wl,--allow-shlib-undefined", *objects, *map(str, libraries), "-ldl", "-o", str(output)], "link")
 
 
 def _run(command: Sequence[str], what: str) -> None:

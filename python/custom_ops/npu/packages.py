@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 from .. import _paths
@@ -20,17 +19,19 @@ def find(soc: str) -> Path | None:
 
 
 def own(soc: str) -> Path:
-    """The package's folder. Building it the first time takes half a minute and is shown on stderr."""
+    """The package's folder. Building it the first time takes half a minute or more and is shown on stderr."""
     if found := find(soc):
         return found
     family = runtime.find_soc(soc)["family"]
     from ..sim import builder
 
-    print(f"custom_ops: building its operators for the simulated {family} (kept in {cache.root()})", file=sys.stderr, flush=True)
-    package = builder.build_package(_paths.SOURCE_ROOT, family).path
+    title = f"building its operators for the simulated {family} (kept in {cache.root()})"
+    package = builder.build_package(_paths.SOURCE_ROOT, family, title=title).path
     place = cache.root() / "npu" / _state(family)
-    place.unlink(missing_ok=True)  # of a package that was cleared
-    cache.obtain("npu", place.name, lambda output: output.write_text(str(package)))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    written = place.with_name(f"tmp-{place.name}-{os.getpid()}")
+    written.write_text(str(package))
+    os.replace(written, place)  # other processes may be reading it, or that of a package that was cleared
     return package
 
 

@@ -5,6 +5,7 @@ The workers inherit the environment, and with it the stand-ins, before they impo
 
 from __future__ import annotations
 
+import contextlib
 import os
 from types import SimpleNamespace
 
@@ -35,8 +36,10 @@ def _start(config, given) -> None:
     from . import session
 
     options = SimpleNamespace(**{name: getattr(given, f"npu_{name}") for name in _OPTIONS})
+    capture = config.pluginmanager.getplugin("capturemanager")
     try:
-        config.stash[_KEY] = session.start(options, report_at_exit=False)
+        with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():  # the first build shows its progress
+            config.stash[_KEY] = session.start(options, report_at_exit=False)
     except (RuntimeError, ValueError, OSError) as error:
         raise pytest.UsageError(f"custom_ops.npu: {error}") from None
     session.forget_imports()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from .api_list import ARCHES
 from .compiler import Unit
 from .names import nearest
 from .opinfo import OpInfo
+from .progress import Progress
 
 _SKIPPED = {"op_api", "tests", "test", "ut", "st", "build", "examples"}
 
@@ -44,32 +44,22 @@ class Package:
         return self.path / "op_api" / "lib" / "libcust_opapi.so"
 
 
-class Progress:
-    """One line on stderr that is rewritten as units finish; silent when stderr is no terminal."""
-
-    def __init__(self, total: int, enabled: bool | None):
-        self.total, self.done, self.compiled = total, 0, 0
-        self.enabled = sys.stderr.isatty() if enabled is None else enabled
-
-    def __call__(self, unit: Unit, cached: bool) -> None:
-        self.done += 1
-        self.compiled += not cached
-        if self.enabled and not cached:
-            print(f"\r\x1b[K[{self.done}/{self.total}] {unit.label}", end="", file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        if self.enabled and self.compiled:
-            print(f"\r\x1b[K[{self.total}/{self.total}] compiled {self.compiled} files", file=sys.stderr)
-
-
 def build_package(path, soc: str, ops: Sequence[str] | None = None, jobs: int | None = None,
-                  progress: bool | None = None) -> Package:
-    """Compiles what the package of `soc` needs. `ops` limits it to some operators, by OpType or in snake case."""
+                  progress: bool | None = None, title: str | None = None) -> Package:
+    """Compiles what the package of `soc` needs. `ops` limits it to some operators, by OpType or in snake case.
+
+    `progress` is the `enabled` of progress.Progress. With a `title`, that is said also where stderr is no terminal.
+    """
     root = Path(path).expanduser().resolve()
     family = runtime.find_soc(soc)["family"]
     arch = runtime.arch(soc)
     hosts = _host_sources(root)
-    master = _compile_host(root, hosts, jobs, progress)
+    with Progress(title or f"building {root.name} for the simulated {family}", progress, line=title is not None) as shown:
+        return _build(root, hosts, family, arch, ops, jobs, shown)
+
+
+def _build(root: Path, hosts: list[Path], family: str, arch: str, ops: Sequence[str] | None, jobs: int | None, shown: Progress) -> Package:
+    master = _compile_host(root, hosts, jobs, shown)
     known = {op.type: op for op in opinfo.parse(_describe(master))}
     if not known:
         raise BuildError(f"{root / 'op_host'} registers no operator: OP_ADD(<OpType>) is missing")
@@ -80,9 +70,7 @@ def build_package(path, soc: str, ops: Sequence[str] | None = None, jobs: int | 
         for column in op.columns(family):
             units.append(_kernel_unit(root, op, kernels[op.type], arch, column))
             places.append(f"kernel/{arch}/{op.config(family).file}_{column}.so")
-    report = Progress(len(units), progress)
-    built = compiler.compile_all(units, jobs, report)
-    report.close()
+    built = compiler.compile_all(units, jobs, shown)
     files = {"op_host/libcust_opmaster.so": master, **dict(zip(places, built, strict=True))}
     return Package(_assemble(files, chosen, root.name), root, arch, {op.type: op for op in chosen}, kernels)
 
@@ -112,12 +100,10 @@ def _host_sources(root: Path) -> list[Path]:
     return found
 
 
-def _compile_host(root: Path, hosts: list[Path], jobs: int | None, progress: bool | None) -> Path:
+def _compile_host(root: Path, hosts: list[Path], jobs: int | None, shown: Progress) -> Path:
     includes = (*compiler.HOST_INCLUDES, root, root / "op_host", root / "op_kernel")
     units = [Unit(str(p.relative_to(root)), root, source=p, includes=includes, shared=False) for p in hosts]
-    report = Progress(len(units), progress)
-    objects = compiler.compile_all(units, jobs, report)
-    report.close()
+    objects = compiler.compile_all(units, jobs, shown)
     return compiler.compile_unit(Unit("libcust_opmaster.so", root, objects=tuple(objects)))[0]
 
 
@@ -162,7 +148,7 @@ def _kernel_source(root: Path, op: OpInfo, family: str) -> Path:
 def _opapi_unit(root: Path, ops: list[OpInfo]) -> Unit:
     headers = {aclnn_codegen.header_name(op): aclnn_codegen.header(op) for op in ops}
     return Unit("libcust_opapi.so", root, text=aclnn_codegen.implementation(ops), headers=headers,
-                includes=compiler.API_INCLUDES)
+                includes=compiler.API_INCLUDES, c_only=True)
 
 
 def _kernel_unit(root: Path, op: OpInfo, kernel: Path, arch: str, column: int) -> Unit:

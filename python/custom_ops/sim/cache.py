@@ -23,10 +23,17 @@ def root() -> Path:
     if given := os.environ.get("CUSTOM_OPS_CACHE_DIR"):
         return Path(given).expanduser().resolve()
     if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
+        base = _home() / "Library" / "Caches"
     else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        base = Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache")
     return base / "custom_ops"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:  # no HOME, and the user is in no list
+        raise OSError("the home directory is not known: set HOME, or CUSTOM_OPS_CACHE_DIR to a folder for compiled kernels") from None
 
 
 def key_of(parts: Iterable[str | bytes]) -> str:
@@ -49,16 +56,27 @@ def _locked(path: Path):
         yield
 
 
+def require_writable() -> None:
+    """OSError that says which folder has to be, or what to do."""
+    try:
+        root().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root()):
+            pass
+    except OSError as error:
+        raise OSError(f"the cache {root()} cannot be written ({error.strerror}): set CUSTOM_OPS_CACHE_DIR to a folder that can") from None
+
+
 def obtain(kind: str, name: str, make: Callable[[Path], None]) -> tuple[Path, bool]:
     """Path of entry `name` ("<key>.so" or "<key>") of `kind`, and whether it was there already.
 
     make(path) writes the entry, a file or a directory, to a temporary path of the same file system. If it raises,
-    nothing is stored.
+    nothing is stored. OSError says what to do about a cache that cannot be written.
     """
     home = root() / kind
     entry = home / name
     if entry.exists():
         return entry, True
+    require_writable()
     with _locked(root() / "locks" / name):
         if entry.exists():
             return entry, True

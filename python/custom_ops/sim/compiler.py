@@ -14,8 +14,9 @@ from pathlib import Path
 
 from .. import _paths
 from ..errors import BuildError
-from . import cache, diagnose, sources
+from . import abi, cache, diagnose, sources
 from .host import host_cpu
+from .progress import Progress
 
 SIM_LIBRARY = "custom_ops_sim"
 #: Where kernels and host code find `#include "sim/..."`, the AscendC headers and the CANN host headers.
@@ -77,6 +78,7 @@ class Unit:
     headers: dict[str, str] = field(default_factory=dict, hash=False)  # generated, found by #include "name"
     shared: bool = True                         # a library; else an object file
     kernel: bool = False                        # names its source files at run time, so these are part of its content
+    c_only: bool = False                        # of the simulator it uses C functions alone
     link: tuple[str, ...] = ()
 
     @property
@@ -93,7 +95,8 @@ def compile_unit(unit: Unit, compiler: Compiler | None = None) -> tuple[Path, bo
     if unit.shared:
         flags += ["-shared", "-Wl,-z,defs" if platform.system() == "Linux" else "", *unit.link, *_sim_link()]
     flags = [f for f in flags if f]
-    parts: list[str | bytes] = [compiler.identity, *compiler.command, *flags, unit.suffix]
+    built_for = abi.symbol(ROOT) if unit.shared and not unit.c_only else ""
+    parts: list[str | bytes] = [compiler.identity, *compiler.command, *flags, unit.suffix, built_for]
     seen: dict[Path, bytes] = {}
     for name, text in sorted(unit.headers.items()):
         parts += [name, text]
@@ -121,6 +124,9 @@ def compile_unit(unit: Unit, compiler: Compiler | None = None) -> tuple[Path, bo
             generated = scratch / f"{unit.label.replace('/', '_')}.cpp"
             generated.write_text(unit.text)
             inputs.append(str(generated))
+        if built_for:
+            (scratch / "built_for.cpp").write_text(abi.reference(built_for))
+            inputs.append(str(scratch / "built_for.cpp"))
         command = [*compiler.command, *flags, f"-I{scratch}", *(f"-I{d}" for d in include_dirs),
                    *([] if unit.shared else ["-c"]), *inputs, "-o", str(output)]
         # Libraries come after the objects that need them.
@@ -145,19 +151,21 @@ def _relative(path: Path, root: Path) -> str:
     return str(path)
 
 
-def compile_all(units: Sequence[Unit], jobs: int | None = None, done=None) -> list[Path]:
-    """Outputs of all units, compiled in parallel. `done(unit, cached)` is called as each one finishes.
+def compile_all(units: Sequence[Unit], jobs: int | None = None, progress: Progress | None = None) -> list[Path]:
+    """Outputs of all units, compiled in parallel.
 
     The first error wins, in the order of the units, so that a message does not depend on timing.
     """
     from concurrent.futures import ThreadPoolExecutor
 
     compiler = find()
+    if progress:
+        progress.expect(len(units))
 
     def one(unit: Unit) -> Path:
-        path, cached = compile_unit(unit, compiler)
-        if done:
-            done(unit, cached)
+        path, _ = compile_unit(unit, compiler)
+        if progress:
+            progress.done(unit.label)
         return path
 
     with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:

@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import _paths
 from ..errors import BuildError, CompileError
-from . import api_list
+from . import abi, api_list
 
 _ERROR = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<message>.*)$", re.MULTILINE)
 _CALLED_FROM = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)?\s+(?:required from|note: in instantiation)",
@@ -35,6 +36,9 @@ _SHOWN = 5
 
 def build_error(unit, output: str, command: list[str]) -> BuildError:
     errors = list(dict.fromkeys(_parse(match, output, unit.root) for match in _ERROR.finditer(output)))
+    if abi.PREFIX in output:
+        return BuildError(f"{unit.label}: {_paths.library('custom_ops_sim')} was built from other headers than those in "
+                          f"{_paths.SOURCE_ROOT / 'sim'}: {_paths.REBUILD}", output=output, command=command)
     if not errors:
         missing = list(dict.fromkeys(m["name"] for m in _LINK_ERROR.finditer(output)))
         errors = [CompileError("", 0, f"undefined: {name}") for name in missing]

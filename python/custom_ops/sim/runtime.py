@@ -102,6 +102,7 @@ def library() -> ctypes.CDLL:
         "SimTakeReports": (text, []),
         "SimTakeTrace": (text, []),
         "SimFree": (None, [text]),
+        "SimMemorySize": (size, [ctypes.c_char_p]),
         "SimInferShapes": (text, [ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(pointer), ctypes.c_int32,
                                   ctypes.POINTER(SimAttribute), ctypes.c_int32]),
         "aclGetRecentErrMsg": (ctypes.c_char_p, []),
