@@ -24,7 +24,8 @@ void CoreState::CheckMeeting(Location where, bool soft) {
     const std::string kind = launch_.layout.cube > 0 ? " cube cores" : " vector cores";
     if (blocks > cores)
         warn("blockDim",
-             "blockDim " + std::to_string(blocks) + " exceeds the " + std::to_string(cores) + kind + " of " + launch_.soc.name + ": blocks without a core never reach SyncAll",
+             "blockDim " + std::to_string(blocks) + " exceeds the " + std::to_string(cores) + kind + " of " + launch_.soc.name +
+                 ": blocks without a core never reach SyncAll",
              "set blockDim to at most the number of these cores");
     else if (!soft && launch_.request.scheduleMode != kBatch)
         warn("scheduleMode",
@@ -111,6 +112,8 @@ void Core::CrossCoreWaitFlag(Pipe pipe, int flag, Location where) {
     if (outcome == Rendezvous::Outcome::Deadlock) s.ReportDeadlock("CrossCoreWaitFlag", where);
     s.timeline_.WaitCross(pipe, arrival.time, std::move(arrival.signals));
     s.launch_.rendezvous.WaitDone(s.index_, flag, s.Learn(pipe, "CrossCoreWaitFlag", where, arrival.known));
+    if (s.fast_) return;
+    if (const Clock* own = arrival.known.Of(s.index_)) s.order_.Wait(pipe, *own);   // what the other cores had waited for, of this one
 }
 
 void CoreState::ReportDeadlock(const char* api, Location where) {
@@ -124,7 +127,8 @@ void CoreState::ReportDeadlock(const char* api, Location where) {
     const auto name = [&](uint32_t core) { return blocksOnly ? std::to_string(core) : layout.Name(core); };
     std::string message;
     if (onlySyncAll) {
-        message = std::to_string(waiting.size()) + " of " + std::to_string(layout.Count()) + (blocksOnly ? " blocks wait in SyncAll (block " : " cores wait in SyncAll (");
+        message = std::to_string(waiting.size()) + " of " + std::to_string(layout.Count()) +
+                  (blocksOnly ? " blocks wait in SyncAll (block " : " cores wait in SyncAll (");
         for (size_t i = 0; i < waiting.size() && i < kNamed; ++i) message += (i ? ", " : "") + name(waiting[i].core);
         message += std::string(waiting.size() > kNamed ? ", ...)" : ")") + (blocksOnly ? " for block " : " for ");
         for (size_t i = 0; i < gone.size() && i < kNamed; ++i) message += (i ? ", " : "") + name(gone[i]);

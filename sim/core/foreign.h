@@ -20,9 +20,13 @@ public:
     void Join(const Foreign& other) {
         for (const auto& [core, clock] : other.known_) Join(core, clock);
     }
-    bool Knows(uint32_t core, InstructionId id) const {
+    const Clock* Of(uint32_t core) const {
         const auto at = std::lower_bound(known_.begin(), known_.end(), core, [](const auto& k, uint32_t c) { return k.first < c; });
-        return at != known_.end() && at->first == core && at->second.Knows(id);
+        return at != known_.end() && at->first == core ? &at->second : nullptr;
+    }
+    bool Knows(uint32_t core, InstructionId id) const {
+        const Clock* clock = Of(core);
+        return clock != nullptr && clock->Knows(id);
     }
 
 private:

@@ -53,7 +53,8 @@ GmPlaces::GmPlaces(const GmTensors& tensors) {
     std::sort(stretches_.begin(), stretches_.end(), [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
     size_t kept = 0;
     for (const Stretch& stretch : stretches_) {
-        if (kept > 0 && stretch.begin < stretches_[kept - 1].end) stretches_[kept - 1].end = std::max(stretches_[kept - 1].end, stretch.end);
+        const bool shares = kept > 0 && stretch.begin < stretches_[kept - 1].end;
+        if (shares) stretches_[kept - 1].end = std::max(stretches_[kept - 1].end, stretch.end);
         else stretches_[kept++] = stretch;
     }
     stretches_.resize(kept);

@@ -171,7 +171,8 @@ std::vector<Finding> CoreConflictFindings(const LaunchState& launch, std::vector
             finding.accesses.push_back(std::move(record));
         }
         finding.message = (layout.Mixed() ? layout.Name(conflict.first.core) + " and " + layout.Name(conflict.second.core)
-                                          : "cores " + std::to_string(conflict.first.core) + " and " + std::to_string(conflict.second.core)) +
+                                          : "cores " + std::to_string(conflict.first.core) + " and " +
+                                                std::to_string(conflict.second.core)) +
                           " both touch " + name + " " + ByteRange(conflict.begin - base, conflict.end - base) +
                           (layout.Mixed() ? " with no cross-core flag or SyncAll between" : " with no SyncAll between");
         finding.repair = layout.Mixed() ? "CrossCoreSetFlag with the pipe that touches them first, CrossCoreWaitFlag before the other"
@@ -191,7 +192,8 @@ std::vector<Finding> FlagsLeftSet(const LaunchState& launch) {
             finding.rule = Rule::EventFlag;
             finding.core = core;
             finding.instruction = "CrossCoreSetFlag";
-            finding.message = "cross-core flag " + std::to_string(flag) + " of " + launch.layout.Name(core) + " is still set when the kernel ends";
+            finding.message = "cross-core flag " + std::to_string(flag) + " of " + launch.layout.Name(core) +
+                              " is still set when the kernel ends";
             finding.repair = "a CrossCoreWaitFlag for every CrossCoreSetFlag";
             finding.file = where.file;
             finding.line = where.line;

@@ -33,7 +33,8 @@ void WriteFinding(JsonWriter& json, const Finding& finding, const std::string& t
     json.Field("repair", finding.repair).Field("file", finding.file).Field("line", finding.line);
     json.Key("accesses").BeginArray();
     for (const AccessRecord& access : finding.accesses) WriteAccess(json, access);
-    json.EndArray().Field("fatal", finding.fatal).Field("times", finding.times).Field("cores", finding.cores).Field("text", text).EndObject();
+    json.EndArray().Field("fatal", finding.fatal).Field("times", finding.times).Field("cores", finding.cores);
+    json.Field("text", text).EndObject();
 }
 
 }  // namespace

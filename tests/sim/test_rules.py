@@ -106,6 +106,8 @@ CASES = [
     Case("cube", "mte1_before_mte2_is_done", "hazard", ("MTE2_MTE1",), x=512, y=256),
     Case("cube", "m_before_mte1_is_done", "hazard", ("MTE1_M",), x=512, y=256),
     Case("cube", "fixpipe_before_m_is_done", "hazard", ("M_FIX",), x=512, y=256),
+    Case("cube", "mte1_before_fixpipe_to_l1_is_done", "hazard", ("FIX_MTE1",), x=512, y=256),
+    Case("cube", "fixpipe_without_its_unit_flag", "hazard", ("M_FIX",), x=512, y=256),
     Case("cube", "short_mmad_before_the_last_is_done", "hazard", ("PipeBarrier<PIPE_M>",), x=512, y=256),
     Case("cube", "load_to_an_unaligned_fractal", "alignment", ("LoadData", "512"), x=512, y=256),
     Case("cube", "load_past_the_l1_buffer", "out-of-range", ("LoadData", "L1"), x=512, y=256),

@@ -124,8 +124,8 @@ extern "C" __global__ __aicore__ void half_to_half(GM_ADDR a, GM_ADDR b, GM_ADDR
                                                 bool transposed, bool withBias, bool hf32) {
     Run<half, float, half, F322F16>(a, b, bias, c, m, n, k, transposed, withBias, hf32);
 }
-extern "C" __global__ __aicore__ void bfloat16_to_bfloat16(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR c, uint32_t m, uint32_t n, uint32_t k,
-                                                bool transposed, bool withBias, bool hf32) {
+extern "C" __global__ __aicore__ void bfloat16_to_bfloat16(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR c, uint32_t m, uint32_t n,
+                                                uint32_t k, bool transposed, bool withBias, bool hf32) {
     Run<bfloat16_t, float, bfloat16_t, F322BF16>(a, b, bias, c, m, n, k, transposed, withBias, hf32);
 }
 extern "C" __global__ __aicore__ void float_to_float(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR c, uint32_t m, uint32_t n, uint32_t k,

@@ -99,6 +99,34 @@ extern "C" __global__ __aicore__ void fixpipe_before_m_is_done(GM_ADDR x, GM_ADD
     product.CopyOut();
 }
 
+extern "C" __global__ __aicore__ void mte1_before_fixpipe_to_l1_is_done(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    Identity product(x, y);
+    product.UpToMmad();
+    product.Multiply();
+    product.Order<HardEvent::M_FIX>();
+    Fixpipe<float, float, CFG_NZ>(product.a1, product.c, FixpipeParamsV220(kSide, kSide, kSide, kSide, false));
+    product.Order<HardEvent::M_MTE1>();
+    if (repaired) {
+        product.Order<HardEvent::FIX_MTE1>();
+    }
+    product.Split();
+}
+
+// The unit flags order M and FIX; without them, and without an event, nothing does.
+extern "C" __global__ __aicore__ void fixpipe_without_its_unit_flag(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    Identity product(x, y);
+    product.UpToMmad();
+    MmadParams params;
+    params.m = params.n = params.k = kSide;
+    params.unitFlag = 3;
+    Mmad(product.c, product.a2, product.b2, params);
+    FixpipeParamsV220 out(kSide, kSide, kSide, kSide, false);
+    out.unitFlag = repaired ? 3 : 0;
+    Fixpipe(Gm(y), product.c, out);
+}
+
 extern "C" __global__ __aicore__ void short_mmad_before_the_last_is_done(GM_ADDR x, GM_ADDR y, bool repaired) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
     Identity product(x, y);

@@ -79,8 +79,8 @@ void Issue(const Dst& dst, const LocalTensor<In>& src, const AscendC::FixpipePar
     const int64_t columns = CeilDiv(d.n, kRows), groups = CeilDiv(d.n, d.width), lines = format == CO2Layout::COLUMN_MAJOR ? d.n : d.m;
     Instruction instruction{kApi, Pipe::FIX, toGm ? Cost::L0cToGm : Cost::L0cToL1, uint64_t(d.matrices * d.m * d.n * kOut), where, {}};
     const int atomicMode = toGm ? core.atomicMode : 0, atomicType = core.atomicType;
-    const Region written = nz ? Region{dst.Address(), uint64_t(d.m * d.width * kOut), uint32_t(groups), 1, d.dstPitch, 0}
-                              : Region{dst.Address(), uint64_t((format == CO2Layout::ROW_MAJOR ? d.n : d.m) * kOut), uint32_t(lines), 1, d.dstPitch, 0};
+    const int64_t line = nz ? d.m * d.width : format == CO2Layout::ROW_MAJOR ? d.n : d.m;   // elements side by side in dst
+    const Region written{dst.Address(), uint64_t(line * kOut), uint32_t(nz ? groups : lines), 1, d.dstPitch, 0};
     if (toGm || core.OperandsNeeded())
         instruction.operands.push_back(Repeated(dst.AsOperand("dst", Access::Write, written), d.matrices, d.dstMatrix));
     if (core.OperandsNeeded()) {
@@ -91,7 +91,8 @@ void Issue(const Dst& dst, const LocalTensor<In>& src, const AscendC::FixpipePar
             const int64_t full = d.n / kRows, rest = d.n % kRows;
             if (full > 0) from.more.push_back({a, uint64_t(d.m * kRows) * sizeof(In), uint32_t(full), 1, d.srcPitch, 0});
             if (rest > 0)
-                from.more.push_back({a + uint64_t(full * d.srcPitch), uint64_t(rest) * sizeof(In), uint32_t(d.m), 1, kRows * int64_t(sizeof(In)), 0});
+                from.more.push_back({a + uint64_t(full * d.srcPitch), uint64_t(rest) * sizeof(In), uint32_t(d.m), 1,
+                                     kRows * int64_t(sizeof(In)), 0});
         }
         from.region = from.more[0];
         from.more.erase(from.more.begin());
@@ -111,7 +112,8 @@ void Issue(const Dst& dst, const LocalTensor<In>& src, const AscendC::FixpipePar
                 for (int64_t c = 0; c < (nz ? groups * d.width : d.n); ++c) {
                     In value{};
                     if (c / kRows < columns && c < d.n)
-                        std::memcpy(&value, from + i * d.srcMatrix + c / kRows * d.srcPitch + (r * kRows + c % kRows) * int64_t(sizeof(In)), sizeof value);
+                        std::memcpy(&value, from + i * d.srcMatrix + c / kRows * d.srcPitch + (r * kRows + c % kRows) * int64_t(sizeof(In)),
+                                    sizeof value);
                     const Out out = Convert<Out>(value, mode, scale, relu);
                     const int64_t at = nz ? c / d.width * d.dstPitch + (r * d.width + c % d.width) * kOut
                                        : d.format == CO2Layout::ROW_MAJOR ? r * d.dstPitch + c * kOut : c * d.dstPitch + r * kOut;

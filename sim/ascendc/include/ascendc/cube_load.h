@@ -162,10 +162,12 @@ void LoadTransposed(const LocalTensor<T>& dst, const LocalTensor<T>& src, const 
     const int64_t fractalPitch = (1 + p.dstFracGap) * kFractal, pitch = (1 + p.dstGap) * kFractal;
     const int64_t start = p.startIndex * kSquare, srcPitch = p.srcStride * kSquare, squares = p.repeatTimes;
     Core& core = Core::Current();
-    Instruction instruction{kApi, Pipe::MTE1, dst.Where() == Memory::L0A ? Cost::L1ToL0A : Cost::L1ToL0B, uint64_t(squares * kSquare), where, {}};
+    const Cost cost = dst.Where() == Memory::L0A ? Cost::L1ToL0A : Cost::L1ToL0B;
+    Instruction instruction{kApi, Pipe::MTE1, cost, uint64_t(squares * kSquare), where, {}};
     if (core.OperandsNeeded())
         instruction.operands = {
-            dst.AsOperand("dst", Access::Write, {dst.Address(), uint64_t(kFractal), uint32_t(kParts), uint32_t(squares), fractalPitch, pitch},
+            dst.AsOperand("dst", Access::Write,
+                          {dst.Address(), uint64_t(kFractal), uint32_t(kParts), uint32_t(squares), fractalPitch, pitch},
                           uint16_t(kFractal)),
             src.AsOperand("src", Access::Read, {src.Address() + uint64_t(start), uint64_t(kSquare), uint32_t(squares), 1, srcPitch, 0})};
     if (core.OperandsNeeded()) instruction.operands[1].mayBeUnwritten = true;
@@ -182,7 +184,9 @@ void LoadTransposed(const LocalTensor<T>& dst, const LocalTensor<T>& src, const 
     };
     core.Issue(instruction, [=] {
         for (int64_t i = 0; i < squares; ++i)
-            elements([&](int64_t source, int64_t target) { std::memcpy(to + i * pitch + target, from + i * srcPitch + source, sizeof(T)); });
+            elements([&](int64_t source, int64_t target) {
+                std::memcpy(to + i * pitch + target, from + i * srcPitch + source, sizeof(T));
+            });
     });
     if (!core.OperandsNeeded()) return;
     int64_t place[kSquare];

@@ -6,7 +6,8 @@
 
 namespace sim::cube {
 
-template <typename T> inline constexpr bool kFloatOperand = std::is_same_v<T, half> || std::is_same_v<T, bfloat16_t> || std::is_same_v<T, float>;
+template <typename T>
+inline constexpr bool kFloatOperand = std::is_same_v<T, half> || std::is_same_v<T, bfloat16_t> || std::is_same_v<T, float>;
 
 // HF32: float with a 10-bit mantissa (13 low bits dropped), to nearest even or toward zero.
 inline float Hf32(float value, bool truncates) {
@@ -73,7 +74,8 @@ template <typename T>
 Operand MatrixA(const LocalTensor<T>& a, const Shape& s) {
     if (s.gemv) return a.AsOperand("fm", Access::Read, {a.Address(), AlignUp(uint64_t(s.k) * sizeof(T), kRow)}, uint16_t(kFractal));
 #if __NPU_ARCH__ == 3510
-    return a.AsOperand("fm", Access::Read, {a.Address(), uint64_t(s.m * kRow), uint32_t(s.kBlocks), 1, s.MBlocks() * kFractal, 0}, uint16_t(kFractal));
+    return a.AsOperand("fm", Access::Read, {a.Address(), uint64_t(s.m * kRow), uint32_t(s.kBlocks), 1, s.MBlocks() * kFractal, 0},
+                       uint16_t(kFractal));
 #else
     const int64_t full = s.m / kRows, rest = s.m % kRows, columns = CeilDiv(s.k, kRow / int64_t(sizeof(T)));
     const Region whole{a.Address(), uint64_t(columns * kFractal), uint32_t(std::max<int64_t>(full, 1)), 1, s.kBlocks * kFractal, 0};
@@ -121,7 +123,8 @@ void Issue(const LocalTensor<Out>& c, const LocalTensor<In>& a, const LocalTenso
     constexpr int64_t kOrderedFrom = 10;
     instruction.selfOrdered = s.MBlocks() * s.NBlocks() >= kOrderedFrom;
     if (core.OperandsNeeded()) {
-        const Region result{c.Address(), uint64_t(s.m) * kRows * sizeof(Out), uint32_t(s.NBlocks()), 1, s.MBlocks() * kRows * kRows * int64_t(sizeof(Out)), 0};
+        const int64_t column = s.MBlocks() * kRows * kRows * int64_t(sizeof(Out));   // of fractals of C
+        const Region result{c.Address(), uint64_t(s.m) * kRows * sizeof(Out), uint32_t(s.NBlocks()), 1, column, 0};
         const Region right{b.Address(), uint64_t(s.n * kRow), uint32_t(CeilDiv(p.k, kC0)), 1, s.NBlocks() * kFractal, 0};
         instruction.operands = {c.AsOperand("dst", reads ? Access::ReadWrite : Access::Write, result, 1024), MatrixA(a, s),
                                 b.AsOperand("filter", Access::Read, right, uint16_t(kFractal))};

@@ -22,7 +22,8 @@ struct End {
 template <typename T>
 End EndOf(const AscendC::LocalTensor<T>& tensor, const char* name) {
     const Memory memory = tensor.Where();   // BT and FB have entries of 64 bytes (facts 1.2)
-    return {name, memory, uint16_t(memory == Memory::BT || memory == Memory::FB ? 2 * ONE_BLK_SIZE : ONE_BLK_SIZE), tensor.Address(), tensor.Low(), tensor.End(),
+    const bool table = memory == Memory::BT || memory == Memory::FB;
+    return {name, memory, uint16_t(table ? 2 * ONE_BLK_SIZE : ONE_BLK_SIZE), tensor.Address(), tensor.Low(), tensor.End(),
             reinterpret_cast<uint8_t*>(tensor.Host())};
 }
 template <typename T>

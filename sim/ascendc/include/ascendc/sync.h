@@ -61,7 +61,8 @@ inline int EventId(const EventPipes& pipes, int64_t id, const char* api, Locatio
     Core& core = Core::Current();
     if (!OnThisCore(pipes.source) || !OnThisCore(pipes.destination))
         core.Fail(Rule::PipeLegality, api, "", core.Kind() == CoreKind::Cube
-                      ? std::string("the event ") + pipes.name + " belongs to the vector core; a cube core has those of S, M, MTE1, MTE2, MTE3 and FIX"
+                      ? std::string("the event ") + pipes.name + " belongs to the vector core; a cube core has those of S, M, MTE1, "
+                        "MTE2, MTE3 and FIX"
                       : std::string("the event ") + pipes.name + " belongs to the cube core; a vector core has MTE2_V, V_MTE2, "
                         "MTE3_V, V_MTE3, V_V, MTE3_MTE2, MTE2_MTE3, S_V, V_S, S_MTE2, MTE2_S, S_MTE3, MTE3_S", where);
     if (id < 0 || id >= AscendC::QUE_MAX_EVENT)

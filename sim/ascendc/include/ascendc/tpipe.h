@@ -173,8 +173,10 @@ private:
         const bool enqueued = buffer.state == sim::QueueBuffer::kEnqueued;
         const char* call = buffer.state == sim::QueueBuffer::kOccupied ? "AllocTensor" : enqueued ? "EnQue" : "DeQue";
         core.Report(sim::Rule::QueueLeak, call, "",
-                    std::string("the ") + sim::PositionName(buffer.position) + " queue buffer " + sim::MemoryName(sim::MemoryOf(buffer.position)) + " " +
-                        sim::HexRange(buffer.address, buffer.address + buffer.bytes) + (enqueued ? " is still enqueued" : " was never freed") +
+                    std::string("the ") + sim::PositionName(buffer.position) + " queue buffer " +
+                        sim::MemoryName(sim::MemoryOf(buffer.position)) + " " +
+                        sim::HexRange(buffer.address, buffer.address + buffer.bytes) +
+                        (enqueued ? " is still enqueued" : " was never freed") +
                         " when TPipe ends; " + (enqueued ? "DeQue and FreeTensor it" : "call FreeTensor after its last use"),
                     buffer.where);
     }
@@ -185,7 +187,8 @@ private:
         if (!core.HasMemory(memory, where)) {   // both kinds of core run a mixed kernel's InitBuffer calls; using the buffer is an error
             if (!core.Mixed())
                 core.Fail(sim::Rule::PipeLegality, "InitBuffer", "", std::string(sim::PositionName(position)) +
-                          (memory == sim::Memory::UB ? " is memory of the vector core; a cube core has A1, B1, A2, B2, CO1, C1 and C2 (a kernel of both kinds declares KERNEL_TYPE_MIX_AIC_1_2)"
+                          (memory == sim::Memory::UB ? " is memory of the vector core; a cube core has A1, B1, A2, B2, CO1, C1 and C2 "
+                                                        "(a kernel of both kinds declares KERNEL_TYPE_MIX_AIC_1_2)"
                                                      : " is memory of the cube core; a vector core has VECIN, VECOUT and VECCALC"),
                           where);
             used_[int(memory)] += bytes;

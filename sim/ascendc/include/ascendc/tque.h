@@ -144,7 +144,8 @@ private:
     QueueBuffer& Find(const char* api, uint64_t address, Location where) {
         Pipeline(api, where);
         if (const QueueBuffer* buffer = Lookup(address)) return const_cast<QueueBuffer&>(*buffer);
-        Misuse(api, std::string("the tensor at ") + MemoryName(MemoryOf(position_)) + " " + Hex(address) + " is not one of its buffers; use the queue it was "
+        Misuse(api, std::string("the tensor at ") + MemoryName(MemoryOf(position_)) + " " + Hex(address) + " is not one of its buffers; "
+                    "use the queue it was "
                "allocated from", where);
     }
     void SetFreed(QueueBuffer& buffer, const char* api, Location where) {
@@ -347,7 +348,8 @@ private:
 template <Hardware hardware = Hardware::UB>
 class LocalMemAllocator {
     static constexpr TPosition kPosition = hardware == Hardware::L1 ? TPosition::A1 : hardware == Hardware::L0A ? TPosition::A2
-        : hardware == Hardware::L0B ? TPosition::B2 : hardware == Hardware::L0C ? TPosition::CO1 : hardware == Hardware::BIAS ? TPosition::C2
+        : hardware == Hardware::L0B ? TPosition::B2 : hardware == Hardware::L0C ? TPosition::CO1
+        : hardware == Hardware::BIAS ? TPosition::C2
         : hardware == Hardware::FIXBUF ? TPosition::C2PIPE2GM : TPosition::VECIN;
     static_assert(hardware != Hardware::GM && hardware != Hardware::MAX, "LocalMemAllocator is of a local memory");
 
