@@ -35,6 +35,7 @@ bool Core::HasMemory(Memory memory, Location where) {
 }
 uint64_t Core::TilingKey() const { return state_.launch_.request.tilingKey; }
 uint8_t* Core::UserWorkspace() const { return state_.launch_.request.userWorkspace; }
+uint8_t* Core::SystemWorkspace() const { return state_.launch_.request.systemWorkspace; }
 
 uint8_t* Core::Local(Memory memory, uint64_t address) const { return state_.memory_->Use(memory) + address; }
 bool Core::Locate(const void* pointer, Memory* memory, uint64_t* address) const {

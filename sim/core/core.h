@@ -33,6 +33,7 @@ public:
     bool HasMemory(Memory memory, Location where);
     uint64_t TilingKey() const;
     uint8_t* UserWorkspace() const;     // null when the launch has none
+    uint8_t* SystemWorkspace() const;   // 16 MiB for the API's own use; null when the op's workspace leaves no room for them
 
     // --- memory -------------------------------------------------------------------------------------------------
     uint8_t* Local(Memory memory, uint64_t address) const;       // host pointer to a byte of a local memory
@@ -86,6 +87,11 @@ public:
     // Flags between cores (facts 2.4). A set speaks for what `pipe` has done; a wait holds `pipe` back, S the whole core.
     void CrossCoreSetFlag(int mode, Pipe pipe, int flag, Location where);
     void CrossCoreWaitFlag(Pipe pipe, int flag, Location where);
+    // Messages between an AIC and the AIV cores of its block (high-level objects, as the device passes them through the workspace):
+    // one says what `pipe` has done. Receive returns null when nobody is left who could send; `call` is its name in reports.
+    void SendToCube(std::shared_ptr<void> message, Pipe pipe, Location where);
+    void SendToVector(uint32_t subBlock, std::shared_ptr<void> message, Pipe pipe, Location where);
+    std::shared_ptr<void> Receive(const char* call, uint32_t* subBlock, Location where);
 
     // --- errors -------------------------------------------------------------------------------------------------
     // Stops this core: throws KernelAbort, which the launcher turns into a report. `instruction` and `operand` may be "".
@@ -97,6 +103,8 @@ public:
     // --- per-launch kernel state kept here so that it dies with the core ------------------------------------------
     // Code of KernelMetaType, of all tiling keys or of the launch's. A launch that has begun with other cores starts again.
     void SetTaskType(int type, bool ofKey, Location where);
+    // The kernel needs an AIC with its AIV cores: false when it has declared otherwise.
+    bool NeedsBothKinds(Location where);
     struct VectorMask { uint64_t low = ~0ull, high = ~0ull; bool counter = false; uint64_t count = 0; };
     VectorMask mask;                    // SetVectorMask / SetMaskCount / SetMaskNorm
     void* tpipe = nullptr;              // the live AscendC::TPipe

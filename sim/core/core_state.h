@@ -135,6 +135,8 @@ private:
     Rendezvous::Arrival Arrive(Pipe pipe, Location where);
     InstructionId Learn(Pipe pipe, const char* name, Location where, const Foreign& news);
     [[noreturn]] void ReportDeadlock(const char* api, Location where);
+    // --- mail.cpp
+    void Send(uint32_t to, std::shared_ptr<void> message, Pipe pipe, Location where);
     // --- core_kind.cpp
     bool OnCube() const { return launch_.layout.IsCube(index_); }
     bool HasPipe(Pipe pipe) const;

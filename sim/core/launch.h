@@ -43,6 +43,7 @@ struct LaunchRequest {
     std::vector<GmBuffer> buffers;  // everything the kernel may touch
     std::vector<void*> argv;        // in the order of the entry's parameters
     uint8_t* userWorkspace = nullptr;
+    uint8_t* systemWorkspace = nullptr;   // part of a buffer above
     LaunchOptions options;
 };
 

@@ -20,13 +20,14 @@ void Rendezvous::ReleasePermit() {
 
 // All cores that have not ended wait: nobody is left who could release one.
 void Rendezvous::CheckStuck() {
-    if (stuck_ || waitingCount_ == 0 || waitingCount_ + leftCount_ < layout_.Count()) return;
+    if (stuck_ || waitingCount_ == 0 || waitingCount_ + leftCount_ < layout_.Count() || DeliverFirst()) return;
     stuck_ = true;
     for (uint32_t core = 0; core < layout_.Count(); ++core) {
         const Wait& wait = waiting_[core];
         if (wait.active)
             stuckAt_.push_back({core, wait.where,
-                                wait.flag < 0 ? "SyncAll" : "CrossCoreWaitFlag(" + std::to_string(wait.flag) + ")",
+                                wait.forMail ? wait.forMail
+                                : wait.flag < 0 ? "SyncAll" : "CrossCoreWaitFlag(" + std::to_string(wait.flag) + ")",
                                 ForWhom(core)});
         if (left_[core]) stuckGone_.push_back(core);
     }
@@ -45,7 +46,7 @@ std::string Rendezvous::ForWhom(uint32_t core) const {
         for (size_t i = 0; begun && i < gathering.members.size(); ++i)
             if (gathering.sets[i].empty()) missing.push_back(gathering.members[i]);
     }
-    if (missing.empty() && wait.flag >= 0 && layout_.Mixed()) {
+    if (missing.empty() && (wait.flag >= 0 || wait.forMail) && layout_.Mixed()) {
         if (layout_.IsCube(core)) missing = VectorsOf(block);
         else missing.push_back(layout_.CubeOf(block));
     }
@@ -54,8 +55,7 @@ std::string Rendezvous::ForWhom(uint32_t core) const {
     return names + (missing.size() > 4 ? ", ..." : "");
 }
 
-template <typename Ready>
-Rendezvous::Outcome Rendezvous::Block(std::unique_lock<std::mutex>& lock, uint32_t core, Ready ready,
+Rendezvous::Outcome Rendezvous::Block(std::unique_lock<std::mutex>& lock, uint32_t core, const std::function<bool()>& ready,
                                       const std::function<void()>& stepAside) {
     ++waitingCount_;
     CheckStuck();
@@ -211,6 +211,7 @@ void Rendezvous::Leave(uint32_t core, bool failed) {
         left_[core] = true;
         ++leftCount_;
         if (!stuck_) failed_ = failed_ || failed;   // cores that leave because they were stuck are no cause
+        LetReadersGo();
         CheckStuck();
     }
     changed_.notify_all();

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
@@ -39,6 +40,11 @@ public:
         Location where;
     };
     enum class Scope { Vector, All };   // of a meeting: AIV cores only, or all
+    struct Mail {                  // from a core of a block to another of the same
+        Arrival sent;
+        uint32_t from = 0;
+        std::shared_ptr<void> content;   // null: whoever could have sent some has ended
+    };
 
     static constexpr int kFlags = 32;   // 16 of the hardware; on an AIC of the 950 one set per vector core
     static constexpr size_t kMostSets = 15;
@@ -57,6 +63,10 @@ public:
     bool SetCross(uint32_t core, int mode, int flag, Arrival arrival);
     Outcome WaitCross(uint32_t core, int flag, Location where, Arrival* arrival, const std::function<void()>& stepAside);
     void WaitDone(uint32_t core, int flag, InstructionId event);   // the event by which the core knows what it waited for
+    // Mail never waits for its reader. An AIC reads that of all its AIV cores, an AIV core that of its AIC: each time the one sent
+    // first in modelled time, which is known when every sender has sent one or ended, or when nobody can go on without it.
+    void Post(uint32_t to, Mail mail);
+    Outcome Collect(uint32_t core, const char* call, Location where, Mail* mail, const std::function<void()>& stepAside);
     // Sets that nobody waited for, of the flags of one core.
     std::vector<std::pair<int, Location>> FlagsLeftSet(uint32_t core) const;
     void Leave(uint32_t core, bool failed);   // the core's kernel has ended
@@ -67,17 +77,23 @@ public:
 
 private:
     static int FlagOf(Scope scope) { return -1 - int(scope); }   // what a core that is at a meeting waits for
-    struct Wait { bool active = false; int flag = -1; Location where; };
+    static constexpr int kNoFlag = -3;                            // of a core that waits for mail
+    struct Wait { bool active = false; int flag = -1; Location where; const char* forMail = nullptr; };
     struct Meeting { uint32_t here = 0; uint64_t number = 0; Arrival gathered, released; };
     struct Inbox { std::deque<Arrival> sets; uint64_t given = 0; std::vector<InstructionId> waits; };   // of a flag of a core
     struct Gathering { std::vector<uint32_t> members; std::vector<std::deque<Arrival>> sets; };   // sets of one flag by its members
 
-    void CheckStuck();             // with mutex_ held
+    void CheckStuck();             // with mutex_ held, as all below
+    std::vector<uint32_t> Senders(uint32_t core) const;
+    bool MailDecided(uint32_t core) const;
+    void GoOn(uint32_t core);      // its wait is over
+    void LetReadersGo();
+    bool DeliverFirst();           // false when no mail lies anywhere
     std::string ForWhom(uint32_t core) const;
     bool Give(uint32_t core, int flag, const Arrival& arrival);
     std::vector<uint32_t> VectorsOf(uint32_t block) const;
-    template <typename Ready>
-    Outcome Block(std::unique_lock<std::mutex>& lock, uint32_t core, Ready ready, const std::function<void()>& stepAside);
+    Outcome Block(std::unique_lock<std::mutex>& lock, uint32_t core, const std::function<bool()>& ready,
+                  const std::function<void()>& stepAside);
 
     const Layout layout_;
     mutable std::mutex mutex_;
@@ -86,6 +102,7 @@ private:
     std::vector<bool> left_;
     std::vector<std::map<int, Inbox>> ready_;   // by core and flag: sets that a wait can take
     std::map<std::tuple<int, uint32_t, int>, Gathering> gatherings_;   // by mode, group and flag
+    std::map<std::pair<uint32_t, uint32_t>, std::deque<Mail>> mail_;   // by reader and sender
     uint32_t permits_;
     uint32_t waitingCount_ = 0, leftCount_ = 0;
     Meeting meetings_[2];          // by Scope

@@ -44,6 +44,8 @@ bool PlatFormInfos::GetPlatformRes(const std::string& label, const std::string& 
 
 }  // namespace fe
 
+const sim::SocSpec& sim::host::SocOf(const platform_ascendc::PlatformAscendC& platform) { return platform.info_->Soc(); }
+
 namespace platform_ascendc {
 
 uint32_t PlatformAscendC::GetCoreNum() const { return info_->Soc().vectorCores; }

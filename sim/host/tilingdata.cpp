@@ -34,4 +34,12 @@ void TilingDef::SaveToBuffer(void* buffer, size_t capacity) const {
     }
 }
 
+void TilingDef::LoadFromBuffer(const void* buffer) {
+    const uint8_t* bytes = static_cast<const uint8_t*>(buffer);
+    for (const FieldInfo& field : fields_) {
+        if (field.isStruct) const_cast<TilingDef&>(Nested(field)).LoadFromBuffer(bytes + field.offset);
+        else std::memcpy(reinterpret_cast<uint8_t*>(this) + field.member, bytes + field.offset, field.bytes);
+    }
+}
+
 }  // namespace optiling

@@ -78,7 +78,10 @@ WorkResult KernelWork::Launch() const {
     for (const Argument& output : call_.outputs) arguments.AddOutput(output);
     arguments.AddBuffer("workspace", workspace_, call_.workspaceBytes, GmRole::Workspace);
     // GetUserWorkspace: behind the system's part, whether or not the op asked for more than that.
-    if (call_.workspaceBytes >= host::kSystemWorkspaceBytes) request.userWorkspace = workspace_ + host::kSystemWorkspaceBytes;
+    if (call_.workspaceBytes >= host::kSystemWorkspaceBytes) {
+        request.systemWorkspace = workspace_;
+        request.userWorkspace = workspace_ + host::kSystemWorkspaceBytes;
+    }
     std::vector<uint64_t> tiling((call_.tilingData.size() + 7) / 8 + 1);  // aligned for any field
     std::copy(call_.tilingData.begin(), call_.tilingData.end(), reinterpret_cast<uint8_t*>(tiling.data()));
     arguments.AddBuffer("tiling", tiling.data(), call_.tilingData.size(), GmRole::Tiling);

@@ -1,5 +1,10 @@
 // Launch of a bare kernel, without op_host.
+#include <cstdlib>
+#include <memory>
+#include <new>
+
 #include "sim/host/current_soc.h"
+#include "sim/host/node.h"
 #include "sim/opapi/c_api.h"
 #include "sim/opapi/kernel_library.h"
 #include "sim/opapi/session.h"
@@ -39,12 +44,17 @@ int SimLaunchKernel(const char* library, const char* op, uint32_t blockDim, uint
             const std::string name = argument.name != nullptr ? argument.name : Format("arg%d", i);
             if (argument.bytes != 0) request.buffers.push_back({name, argument.data, argument.bytes, kRoles[argument.kind]});
             if (argument.kind == kWorkspace) {
-                request.userWorkspace = static_cast<uint8_t*>(argument.data);  // a direct launch has no system part
+                request.userWorkspace = static_cast<uint8_t*>(argument.data);  // the system part is apart
                 workspaceBytes = argument.bytes;
             }
             const uint8_t* bytes = static_cast<const uint8_t*>(argument.data);
             if (argument.kind == kTiling && bytes != nullptr) tiling.assign(bytes, bytes + argument.bytes);
         }
+        // Untouched pages of it cost nothing.
+        const std::unique_ptr<void, decltype(&std::free)> system(std::calloc(1, sim::host::kSystemWorkspaceBytes), &std::free);
+        if (system == nullptr) throw std::bad_alloc();
+        request.systemWorkspace = static_cast<uint8_t*>(system.get());
+        request.buffers.push_back({"system workspace", system.get(), sim::host::kSystemWorkspaceBytes, sim::GmRole::Workspace});
         const sim::WorkResult result = sim::opapi::RunAndReport(std::move(request), tiling, workspaceBytes);
         if (result.status != 0) throw sim::host::HostError(result.status, result.message);
     });

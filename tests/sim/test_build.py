@@ -225,7 +225,7 @@ def edited(tmp_path, file, old, new):
 
 
 @pytest.mark.parametrize("name, said", [("Mulss", "; nearest: Muls, "), ("SoftmaxFlashV9", "\n"),
-                                        ("InitConstValue", ": of the cube, LoadData, Mmad and Fixpipe are")], ids=["near", "far", "cube"])
+                                        ("InitConstValue", ": of the cube, LoadData, Mmad, Fixpipe and Matmul")], ids=["near", "far", "cube"])
 def test_unmodelled_api_is_named(tmp_path, name, said):
     folder = edited(tmp_path, "op_kernel/axpy.cpp", "Muls(z,", f"{name}(z,")
     with pytest.raises(custom_ops.BuildError) as caught:

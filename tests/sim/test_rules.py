@@ -123,6 +123,17 @@ CASES = [
     Case("cube", "cube_core_misses_sync_all", "deadlock", ("2 of 3 cores wait in SyncAll (AIV 0, AIV 1) for AIC 0",)),
     Case("cube", "cube_core_runs_ahead_of_its_counter", "event-flag", ("flag 3 may be set 16 times more",)),
     Case("cube", "sync_all_without_the_scheduler", "deadlock", ("KERNEL_TYPE_AIV_ONLY",), blocks=2),
+    Case("matmul", "iterate_all_without_tensor_a", "argument", ("IterateAll without SetTensorA",), x=512, y=256),
+    Case("matmul", "object_not_registered", "argument", ("IterateAll of an object that is not registered",), x=512, y=256),
+    Case("matmul", "tiling_that_does_not_fit_l0a", "local-memory-overflow", ("TCubeTiling does not fit L0A", "131072"), x=512, y=256),
+    Case("matmul", "product_beyond_its_tensor", "out-of-range", ("A is read as 16 x 16", "255"), x=512, y=256),
+    Case("matmul", "single_shape_larger_than_the_matrix", "argument", ("m of this product is 17",), x=512, y=256),
+    Case("matmul", "transposed_against_its_type", "argument", ("isTrans",), x=512, y=256),
+    Case("matmul", "result_fetched_before_iterate", "argument", ("GetTensorC without Iterate",), x=512, y=256),
+    Case("matmul", "cube_object_on_a_vector_core", "pipe-legality", ("works on a cube core", "AIV 0"), x=512, y=256),
+    Case("matmul", "object_in_a_kernel_of_vector_cores", "pipe-legality", ("KERNEL_TYPE_MIX_AIC_1_2",), x=512, y=256),
+    Case("matmul", "cube_core_that_does_not_serve", "deadlock", ("the cube core has ended",), x=512, y=256),
+    Case("matmul", "result_used_before_wait_iterate_all", "core-conflict", ("AIC 0 and AIV 0",), x=512, y=256, written=True),
 ]
 
 #: Kernels whose repaired form computes y = 2 * (x + 1), and whose broken form must not in adversarial mode.

@@ -33,7 +33,7 @@ _HIDDEN = {"detail", "Detail", "internal", "impl", "Impl", "regimpl"}
 # Public only because the simulator's own headers need them.
 _INTERNAL = {
     "Address", "AsOperand", "Bind", "Bit", "BufferBytes", "Bytes", "End", "GetState", "Host", "IfRegisters", "IfScalar",
-    "IsRegister", "Low", "Rebind", "SetBit", "Settle", "Slots", "TBufState", "Where",
+    "Configure", "IsRegister", "Low", "Memory", "Rebind", "Register", "Serve", "SetBit", "Settle", "Slots", "TBufState", "Where",
 }  # fmt: skip
 _CUBE = re.compile(r"matmul|loadimage|initconstvalue|gemm|conv[23]d", re.IGNORECASE)
 _NEAREST, _SIMILAR = 5, 0.6  # how many similar names a message shows, and from which difflib ratio on
@@ -113,7 +113,7 @@ def _is_member(api: Api) -> bool:
 
 def _sentence(what: str, near: list[str]) -> str:
     if _CUBE.search(what):
-        return f"{what} is not modelled by the simulator: of the cube, LoadData, Mmad and Fixpipe are"
+        return f"{what} is not modelled by the simulator: of the cube, LoadData, Mmad, Fixpipe and Matmul (lib/matmul_intf.h) are"
     return f"{what} is not modelled by the simulator" + (f"; nearest: {', '.join(near)}" if near else "")
 
 
@@ -126,7 +126,7 @@ def _scan(tool, include: Path, files: list[Path]) -> list[Api]:
     for arch, macros in ARCHES.items():
         command = [*tool.command, "-std=c++17", "-E", *(f"-D{m}" for m in macros), f"-I{include}",
                    f"-I{include.parents[2]}", "-x", "c++", "-"]
-        done = subprocess.run(command, input='#include "kernel_operator.h"\n', capture_output=True, text=True,
+        done = subprocess.run(command, input='#include "kernel_operator.h"\n#include "lib/matmul_intf.h"\n', capture_output=True, text=True,
                               env={**os.environ, "LC_ALL": "C"})
         if done.returncode:
             from ..errors import BuildError

@@ -118,11 +118,12 @@ def _plain_struct(kernel: Path, root: Path, tiling_key: int, size: int):
     files = sources.closure(kernel, [root, *compiler.KERNEL_INCLUDES])
     own = [data.decode("utf-8", "replace") for path, data in files.items()
            if path.is_relative_to(root / "op_kernel") or path.parent == kernel.parent]
+    api = [data.decode() for path, data in files.items() if path.parent.name == "kernel_tiling"]
     known: dict[str, type] = {}
     before = -1
     while before != len(known):  # a struct may hold one of a header that is read later
         before = len(known)
-        for text in own:
+        for text in (*api, *own):
             if "struct" in text:
                 known.update(tiling_decode.structs(text, known))
     return tiling_decode.struct_for("\n".join(own), tiling_key, known, size)

@@ -30,6 +30,10 @@ def _layout(name: str) -> str:
     return name if name.startswith("FORMAT_") else f"FORMAT_{name}"
 
 
+#: Tiling classes of the API itself: the kernel's headers have them as plain structs.
+API_STRUCTS = ("TCubeTiling",)
+
+
 def tiling_structs(classes: Iterable[TilingClass]) -> str:
     """Plain structs of the macro-declared tiling classes, as a kernel sees them; the default one is announced by
     CUSTOM_OPS_DEFAULT_TILING (sim/ascendc/include/ascendc/tiling_access.h)."""
@@ -52,8 +56,10 @@ def _write_struct(tiling_class: TilingClass, written: dict[str, str]) -> None:
         bound = f"[{field.count}]" if field.count > 1 else ""
         members.append(f"    {field.type} {field.name}{bound};")
     body = "\n".join(members)
-    written[tiling_class.name] = (f"struct {tiling_class.name} {{\n{body}\n}};\n"
-                                  f"static_assert(sizeof({tiling_class.name}) == {tiling_class.bytes});")
+    declared = f"struct {tiling_class.name} {{\n{body}\n}};"
+    if tiling_class.name in API_STRUCTS:
+        declared = '#include "kernel_tiling/kernel_tiling.h"'
+    written[tiling_class.name] = f"{declared}\nstatic_assert(sizeof({tiling_class.name}) == {tiling_class.bytes});"
 
 
 def text(defines: str, kernel: str, hooks: str, classes: Iterable[TilingClass] = ()) -> str:

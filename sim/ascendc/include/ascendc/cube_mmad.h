@@ -69,21 +69,45 @@ SIM_LOOP void Multiply(Out* c, const In* a, const In* b, const Out* bias, const 
     }
 }
 
-// Bytes of the rows that count; rows of a last, partly used fractal may hold anything.
+// The first `region` that is not empty is the operand's own, the others are further ones.
+inline void AddRegion(Operand& operand, const Region& region) {
+    if (region.Bytes() == 0) return;
+    if (operand.region.Bytes() == 0) operand.region = region;
+    else operand.more.push_back(region);
+}
+
+// Bytes of the rows and of the k that count; rows of a last, partly used fractal and the rest of a last group of k may hold anything.
 template <typename T>
 Operand MatrixA(const LocalTensor<T>& a, const Shape& s) {
-    if (s.gemv) return a.AsOperand("fm", Access::Read, {a.Address(), AlignUp(uint64_t(s.k) * sizeof(T), kRow)}, uint16_t(kFractal));
+    constexpr int64_t kC0 = kRow / int64_t(sizeof(T));
+    Operand operand = a.AsOperand("fm", Access::Read, {}, uint16_t(kFractal));
+    const int64_t groups = s.k / kC0, rest = s.k % kC0 * int64_t(sizeof(T));
+    if (s.gemv) {
+        AddRegion(operand, {a.Address(), uint64_t(s.k) * sizeof(T)});
+        return operand;
+    }
 #if __NPU_ARCH__ == 3510
-    return a.AsOperand("fm", Access::Read, {a.Address(), uint64_t(s.m * kRow), uint32_t(s.kBlocks), 1, s.MBlocks() * kFractal, 0},
-                       uint16_t(kFractal));
+    const int64_t pitch = s.MBlocks() * kFractal;
+    AddRegion(operand, {a.Address(), uint64_t(s.m * kRow), uint32_t(groups), 1, pitch, 0});
+    AddRegion(operand, {a.Address() + uint64_t(groups * pitch), uint64_t(rest), uint32_t(s.m), 1, kRow, 0});
 #else
-    const int64_t full = s.m / kRows, rest = s.m % kRows, columns = CeilDiv(s.k, kRow / int64_t(sizeof(T)));
-    const Region whole{a.Address(), uint64_t(columns * kFractal), uint32_t(std::max<int64_t>(full, 1)), 1, s.kBlocks * kFractal, 0};
-    const Region last{a.Address() + uint64_t(full * s.kBlocks * kFractal), uint64_t(rest * kRow), uint32_t(columns), 1, kFractal, 0};
-    Operand operand = a.AsOperand("fm", Access::Read, full > 0 ? whole : last, uint16_t(kFractal));
-    if (full > 0 && rest > 0) operand.more.push_back(last);
-    return operand;
+    const int64_t full = s.m / kRows, lastRows = s.m % kRows, pitch = s.kBlocks * kFractal;
+    const uint64_t last = a.Address() + uint64_t(full * pitch), tail = uint64_t(groups * kFractal);
+    AddRegion(operand, {a.Address(), uint64_t(groups * kFractal), uint32_t(full), 1, pitch, 0});
+    AddRegion(operand, {a.Address() + tail, uint64_t(rest), uint32_t(kRows), uint32_t(full), kRow, pitch});
+    AddRegion(operand, {last, uint64_t(lastRows * kRow), uint32_t(groups), 1, kFractal, 0});
+    AddRegion(operand, {last + tail, uint64_t(rest), uint32_t(lastRows), 1, kRow, 0});
 #endif
+    return operand;
+}
+template <typename T>
+Operand MatrixB(const LocalTensor<T>& b, const Shape& s) {
+    constexpr int64_t kC0 = kRow / int64_t(sizeof(T));
+    Operand operand = b.AsOperand("filter", Access::Read, {}, uint16_t(kFractal));
+    const int64_t groups = s.k / kC0, rest = s.k % kC0 * int64_t(sizeof(T)), pitch = s.NBlocks() * kFractal;
+    AddRegion(operand, {b.Address(), uint64_t(s.n * kRow), uint32_t(groups), 1, pitch, 0});
+    AddRegion(operand, {b.Address() + uint64_t(groups * pitch), uint64_t(rest), uint32_t(s.n), 1, kRow, 0});
+    return operand;
 }
 
 template <typename Out, typename In>
@@ -125,9 +149,7 @@ void Issue(const LocalTensor<Out>& c, const LocalTensor<In>& a, const LocalTenso
     if (core.OperandsNeeded()) {
         const int64_t column = s.MBlocks() * kRows * kRows * int64_t(sizeof(Out));   // of fractals of C
         const Region result{c.Address(), uint64_t(s.m) * kRows * sizeof(Out), uint32_t(s.NBlocks()), 1, column, 0};
-        const Region right{b.Address(), uint64_t(s.n * kRow), uint32_t(CeilDiv(p.k, kC0)), 1, s.NBlocks() * kFractal, 0};
-        instruction.operands = {c.AsOperand("dst", reads ? Access::ReadWrite : Access::Write, result, 1024), MatrixA(a, s),
-                                b.AsOperand("filter", Access::Read, right, uint16_t(kFractal))};
+        instruction.operands = {c.AsOperand("dst", reads ? Access::ReadWrite : Access::Write, result, 1024), MatrixA(a, s), MatrixB(b, s)};
         if (bias != nullptr)
             instruction.operands.push_back(bias->AsOperand("bias", Access::Read, {bias->Address(), uint64_t(s.n) * sizeof(Out)}, 64));
     }

@@ -101,6 +101,7 @@ struct FrameworkState {
     AscendC::LoopModeParams loops[2];  // by DataCopyMVType
     Location tilingKeyAsked;  // last TILING_KEY_IS, line 0: none
     bool tilingKeyTaken = false;
+    std::shared_ptr<void> cube;  // what high-level cube objects share (matmul/memory.h)
 
     static FrameworkState& Current() {
         Core& core = Core::Current();

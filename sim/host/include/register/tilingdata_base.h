@@ -41,6 +41,7 @@ public:
 
     // Writes the fields at their offsets; padding is zero. Nothing is written when `capacity` is too small.
     void SaveToBuffer(void* buffer, size_t capacity) const;
+    void LoadFromBuffer(const void* buffer);   // GetDataSize() bytes
     size_t GetDataSize() const { return bytes_; }
     size_t Alignment() const { return alignment_; }
     const char* GetTilingClassName() const { return className_; }

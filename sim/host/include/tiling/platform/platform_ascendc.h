@@ -7,6 +7,13 @@
 #include "platform/platform_infos_def.h"
 
 namespace platform_ascendc {
+class PlatformAscendC;
+}
+namespace sim::host {
+const SocSpec& SocOf(const platform_ascendc::PlatformAscendC& platform);
+}
+
+namespace platform_ascendc {
 
 enum class CoreMemType { L0_A = 0, L0_B = 1, L0_C = 2, L1 = 3, L2 = 4, UB = 5, HBM = 6, RESERVED };
 
@@ -42,6 +49,7 @@ public:
     uint32_t GetResGroupBarrierWorkSpaceSize() const;
 
 private:
+    friend const sim::SocSpec& sim::host::SocOf(const PlatformAscendC&);
     fe::PlatFormInfos* info_;
 };
 

@@ -1,0 +1,168 @@
+// The high-level Matmul object. y = x for 256 floats where a kernel is repaired: x times the identity that the second half of x holds.
+#include "lib/matmul_intf.h"
+#include "rule_kernel.h"
+
+constexpr uint32_t kSide = 16, kMatrix = kSide * kSide;
+using Plain = MatmulType<TPosition::GM, CubeFormat::ND, float>;
+using OnCube = MatmulImpl<Plain, Plain, Plain>;
+using Mixed = Matmul<Plain, Plain, Plain>;
+
+inline TCubeTiling Tiling(int32_t baseK = kSide) {
+    TCubeTiling t{};
+    t.M = t.N = t.Ka = t.Kb = t.singleCoreM = t.singleCoreN = t.singleCoreK = t.baseM = t.baseN = kSide;
+    t.baseK = baseK;
+    t.depthA1 = t.depthB1 = 2;
+    t.stepM = t.stepN = t.stepKa = t.stepKb = 1;
+    t.dbL0A = t.dbL0B = 2;
+    t.dbL0C = 1;
+    return t;
+}
+inline GlobalTensor<float> Sized(GM_ADDR address, uint64_t elements) {
+    GlobalTensor<float> tensor;
+    tensor.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(address), elements);
+    return tensor;
+}
+template <typename Object>
+void Give(Object& mm, GM_ADDR x) {
+    mm.SetTensorA(Gm(x));
+    mm.SetTensorB(Gm(x)[kMatrix]);
+}
+
+extern "C" __global__ __aicore__ void iterate_all_without_tensor_a(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    OnCube mm;
+    mm.Init(&tiling, &pipe);
+    if (repaired) mm.SetTensorA(Gm(x));
+    mm.SetTensorB(Gm(x)[kMatrix]);
+    mm.IterateAll(Gm(y));
+    mm.End();
+}
+
+extern "C" __global__ __aicore__ void object_not_registered(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    OnCube mm;
+    if (repaired) mm.Init(&tiling, &pipe);
+    Give(mm, x);
+    mm.IterateAll(Gm(y));
+    mm.End();
+}
+
+extern "C" __global__ __aicore__ void tiling_that_does_not_fit_l0a(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    const TCubeTiling tiling = Tiling(repaired ? kSide : 1024);
+    TPipe pipe;
+    OnCube mm;
+    mm.Init(&tiling, &pipe);
+    Give(mm, x);
+    mm.IterateAll(Gm(y));
+    mm.End();
+}
+
+extern "C" __global__ __aicore__ void product_beyond_its_tensor(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    OnCube mm;
+    mm.Init(&tiling, &pipe);
+    mm.SetTensorA(Sized(x, repaired ? kMatrix : kMatrix - 1));
+    mm.SetTensorB(Gm(x)[kMatrix]);
+    mm.IterateAll(Gm(y));
+    mm.End();
+}
+
+extern "C" __global__ __aicore__ void single_shape_larger_than_the_matrix(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    OnCube mm;
+    mm.Init(&tiling, &pipe);
+    Give(mm, x);
+    mm.SetSingleShape(repaired ? kSide : kSide + 1, kSide, kSide);
+    mm.IterateAll(Gm(y));
+    mm.End();
+}
+
+extern "C" __global__ __aicore__ void transposed_against_its_type(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    OnCube mm;
+    mm.Init(&tiling, &pipe);
+    mm.SetTensorA(Gm(x));
+    mm.SetTensorB(Gm(x)[kMatrix], !repaired);
+    mm.IterateAll(Gm(y));
+    mm.End();
+}
+
+extern "C" __global__ __aicore__ void result_fetched_before_iterate(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    OnCube mm;
+    mm.Init(&tiling, &pipe);
+    Give(mm, x);
+    if (repaired) mm.Iterate();
+    mm.GetTensorC(Gm(y));
+    mm.End();
+}
+
+extern "C" __global__ __aicore__ void cube_object_on_a_vector_core(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
+    if (repaired) {
+        if ASCEND_IS_AIV return;
+    }
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    OnCube mm;
+    mm.Init(&tiling, &pipe);
+    Give(mm, x);
+    mm.IterateAll(Gm(y));
+    mm.End();
+}
+
+extern "C" __global__ __aicore__ void object_in_a_kernel_of_vector_cores(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(repaired ? KERNEL_TYPE_MIX_AIC_1_1 : KERNEL_TYPE_AIV_ONLY);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    Mixed mm;
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling);
+    Give(mm, x);
+    mm.IterateAll(Gm(y));
+    mm.End();
+}
+
+extern "C" __global__ __aicore__ void cube_core_that_does_not_serve(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
+    if (!repaired) {
+        if ASCEND_IS_AIC return;
+    }
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    Mixed mm;
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling);
+    Give(mm, x);
+    mm.IterateAll(Gm(y));
+    mm.End();
+}
+
+// y, written by the cube core, is read again by a vector core.
+extern "C" __global__ __aicore__ void result_used_before_wait_iterate_all(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    Mixed mm;
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling);
+    TBuf<TPosition::VECCALC> buffer;
+    pipe.InitBuffer(buffer, kMatrix * sizeof(float));
+    LocalTensor<float> local = buffer.Get<float>();
+    Give(mm, x);
+    mm.IterateAll<false>(Gm(y), 0, false, true);
+    if (repaired) mm.WaitIterateAll();
+    Load(local, y, kMatrix);
+    if (!repaired) mm.WaitIterateAll();
+    mm.End();
+}
