@@ -175,3 +175,27 @@ def test_refusal_launches_nothing(simulated):
         with pytest.raises(RuntimeError, match="npu_hc_pre_inv_rms: "):
             custom_ops.hc_pre_inv_rms(x.npu())
     assert torch.npu.memory_allocated() == before
+
+
+def test_ctrl_c_while_waiting_for_the_device(run_script, simulated):
+    """It is Python's: KeyboardInterrupt when the wait is over, as with the device, and the next call works."""
+    out = run_script("""
+        import ctypes, os, signal, time
+        import torch, torch_npu, custom_ops
+        from acl_api import acl, host_function
+        x = torch.ones(2, 4, 16).npu()
+        def interrupt():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)
+        callback = host_function(interrupt)
+        torch.npu.synchronize()
+        acl("aclrtLaunchHostFunc", ctypes.c_void_p(torch.npu.current_stream().npu_stream), ctypes.cast(callback, ctypes.c_void_p), None)
+        try:
+            custom_ops.hc_pre_inv_rms(x)
+            torch.npu.synchronize()
+        except KeyboardInterrupt:
+            print("interrupted")
+        torch.npu.synchronize()
+        print(custom_ops.hc_pre_inv_rms(x).cpu().tolist())
+        """)
+    assert "interrupted\n[[1.0], [1.0]]" in out, out

@@ -54,7 +54,8 @@ def build_package(path, soc: str, ops: Sequence[str] | None = None, jobs: int | 
     family = runtime.find_soc(soc)["family"]
     arch = runtime.arch(soc)
     hosts = _host_sources(root)
-    with Progress(title or f"building {root.name} for the simulated {family}", progress, line=title is not None) as shown:
+    whose = "its operators" if root == _paths.SOURCE_ROOT else root.name
+    with Progress(title or f"building {whose} for the simulated {family}", progress, line=title is not None) as shown:
         return _build(root, hosts, family, arch, ops, jobs, shown)
 
 
