@@ -16,8 +16,8 @@ std::string SinkhornRowsMisfit(const char* op, uint64_t tokens, int64_t hcMult, 
 // Rows, and with few tokens columns, over cores. plan: tokens, hidden.
 void SplitSinkhornRows(SinkhornRowsPlan& plan, const ChipSpec& chip);
 
-// Batches, tiles and UB of the busiest core's share. plan: hcMult, columnsPerCore, rowsPerFormer, mixPitch, mixScales, mixParts. False when not even one
-// token fits.
+// Batches, tiles and UB of the busiest core's share. plan: hcMult, columnsPerCore, rowsPerFormer, mixPitch, mixScales, mixParts. False
+// when not even one token fits.
 bool TileSinkhornRows(SinkhornRowsPlan& plan, const ChipSpec& chip, uint32_t elementBytes);
 
 }  // namespace custom_ops

@@ -12,6 +12,7 @@ constexpr uint32_t kUnit = 16;               // columns of K, and rows of a cube
 constexpr uint32_t kMinUnits = 4;            // of K for a core: one repeat of 64 lanes
 constexpr uint32_t kMaxTileColumns = 1024;   // repeat strides end at 255 blocks
 constexpr uint32_t kMaxGroupTokens = 64;
+constexpr uint32_t kTokensPerCore = 16;
 constexpr uint64_t kMaxNd2NzColumns = 65535;  // row pitch that a DMA into L1 can have, elements
 constexpr uint32_t kTerms = 3;               // bfloat16 numbers that make up a float32 one
 constexpr uint32_t kMaxBlockRows = 256;
@@ -24,6 +25,7 @@ constexpr uint32_t kMinCubeTokens = 16;      // rows that fill up a last fractal
 constexpr double kGmBytesPerCycle = 32, kL2BytesPerCycle = 100;
 constexpr double kSyncAll = 2000;
 constexpr double kSplitTerms = 5000;         // hc_fn -> terms on all vector cores, written and ordered
+constexpr double kScaleTerms = 7000;         // float16: the maxima of its rows before, and one more SyncAll
 constexpr double kLatencies = 3000;          // GM -> L1 -> L0 -> GM of an otherwise empty block
 
 HcPreShares Share(uint64_t units, uint64_t count) {
@@ -41,10 +43,10 @@ void SliceK(HcPreTilingData& p, const ChipSpec& chip) {
     p.slices = Share(units, Min(chip.vectorCores, CeilDiv(units, kMinUnits)));
 }
 
-// Multiply-adds of the busiest core on its slice, by 64 lanes.
+// Multiply-adds of the busiest core on its slice, by 64 lanes; with registers each also loads a factor, and its share of x and sums.
 double DecodeCycles(const HcPreTilingData& p, uint64_t tokens, const ChipSpec& chip) {
     const double chunks = static_cast<double>(CeilDiv(Longest(p.slices) * kUnit, kFloatLanes));
-    return (chip.regbase ? 1 : 2) * chunks * static_cast<double>(tokens) * (p.mix + 1);
+    return (chip.regbase ? 3 : 2) * chunks * static_cast<double>(tokens) * (p.mix + 1);
 }
 
 // --- decode -------------------------------------------------------------------------------------------------------------------
@@ -71,15 +73,21 @@ bool SetDecodeTile(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip
 bool TileDecode(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
     const uint64_t slice = Longest(p.slices) * kUnit;
     const uint64_t wanted = Min(AlignUp(CeilDiv(slice, 2), kFloatLanes), kMaxTileColumns);  // two tiles: the second arrives meanwhile
-    for (uint64_t tokens = Min(s.tokens, kMaxGroupTokens); tokens >= 1; --tokens) {
+    const uint64_t all = Min(Longest(p.blocks) * kUnit, s.tokens);
+    for (uint64_t tokens = Min(all, kMaxGroupTokens); tokens >= 1; --tokens) {
         const uint64_t least = tokens == 1 ? kFloatLanes : Min(wanted, 2 * kFloatLanes);
         for (uint64_t columns = wanted; columns >= least; columns -= kFloatLanes)
-            if (SetDecodeTile(p, s, chip, CeilDiv(s.tokens, CeilDiv(s.tokens, tokens)), columns, 2)) return true;
+            if (SetDecodeTile(p, s, chip, CeilDiv(all, CeilDiv(all, tokens)), columns, 2)) return true;
     }
     return SetDecodeTile(p, s, chip, 1, kFloatLanes, 1);
 }
 
+// With tokens enough for every core to accumulate some on its own, tokens are split and not K: as much work, and one partial sum.
 Result<HcPrePlan> PlanDecode(HcPreTilingData p, const HcPreShape& s, const ChipSpec& chip) {
+    const uint64_t tokenUnits = CeilDiv(s.tokens, kUnit);
+    const bool byTokens = s.tokens >= static_cast<uint64_t>(kTokensPerCore) * chip.vectorCores;
+    if (byTokens) p.slices = Share(CeilDiv(p.rowElements, kUnit), 1);
+    p.blocks = Share(tokenUnits, byTokens ? chip.vectorCores : 1);
     p.partialPitch = static_cast<uint32_t>(AlignUp(p.mix + 1, 8));
     p.squareColumn = p.mix;
     p.parts = p.slices.count;
@@ -92,7 +100,7 @@ Result<HcPrePlan> PlanDecode(HcPreTilingData p, const HcPreShape& s, const ChipS
     if (!TileSinkhornRows(p.rows, chip, ElementBytes(s.type)))
         return Error("hc_pre: %s has %" PRIu64 " B of UB, too few for one token of hc_mult %" PRId64, chip.name, chip.ubBytes, s.hcMult);
     p.ubBytes = static_cast<uint32_t>(Max(p.ubBytes, p.rows.ubBytes));
-    const uint32_t cores = static_cast<uint32_t>(Max(p.slices.count, p.rows.usedCores));
+    const uint32_t cores = static_cast<uint32_t>(Max(p.slices.count * p.blocks.count, p.rows.usedCores));
     return HcPrePlan{kHcPreDecode, cores, s.tokens * p.parts * p.partialPitch * 4, p};
 }
 
@@ -248,8 +256,10 @@ Result<HcPrePlan> TileHcPre(const HcPreShape& s, const ChipSpec& chip) {
     HcPreTilingData grid = p, stream = p;
     const double gridCycles = PlanGrid(grid, s, chip), streamCycles = PlanStream(stream, s, chip);
     const bool streams = gridCycles == 0 || streamCycles < gridCycles;
-    const double cube = kSplitTerms + kSyncAll + kLatencies + (streams ? streamCycles : gridCycles);
-    const double vector = DecodeCycles(p, s.tokens, chip) + RowCycles(s) * static_cast<double>(CeilDiv(s.tokens, chip.vectorCores)) + kSyncAll;
+    const double scaling = s.type == HcPreType::Float16 ? kScaleTerms : 0;
+    const double cube = kSplitTerms + scaling + kSyncAll + kLatencies + (streams ? streamCycles : gridCycles);
+    const double rows = static_cast<double>(CeilDiv(s.tokens, chip.vectorCores));
+    const double vector = DecodeCycles(p, s.tokens, chip) + RowCycles(s) * rows + kSyncAll;
     if (vector <= cube) return PlanDecode(p, s, chip);
     return streams ? FinishCube(stream, kHcPreStream, s, chip) : FinishCube(grid, kHcPreGrid, s, chip);
 }

@@ -182,8 +182,8 @@ private:
         AscendC::LocalTensor<float> sums = sumL0_.template DeQue<float>();
         const uint64_t first = static_cast<uint64_t>(part) * plan_.rows.tokens + rows.first;
         for (uint32_t row = 0; row < rows.count; row += plan_.tileRows)
-            Drain(partials_[(first + row) * plan_.partialPitch], sums[row * columns_], plan_.squareColumn, Min(plan_.tileRows, rows.count - row),
-                  Min(plan_.tileRows, rows_ - row));
+            Drain(partials_[(first + row) * plan_.partialPitch], sums[row * columns_], plan_.squareColumn,
+                  Min(plan_.tileRows, rows.count - row), Min(plan_.tileRows, rows_ - row));
         Drain(partials_[first * plan_.partialPitch + plan_.squareColumn], sums[rows_ * columns_], kUnit, rows.count, rows_);
         sumL0_.FreeTensor(sums);
     }

@@ -46,7 +46,8 @@ public:
         if (parts_ > 1) AddParts(Pointer(mixes), rows * pitch_, static_cast<uint16_t>(parts_));
         ScaleColumns(mixes, rows);
         for (uint32_t first = 0; first < rows; first += kLanes)
-            InvRms(Pointer(mixes) + rsqrtOffset_ + first, Pointer(mixes), lane, first, Min(kLanes, rows - first), static_cast<uint32_t>(row_));
+            InvRms(Pointer(mixes) + rsqrtOffset_ + first, Pointer(mixes), lane, first, Min(kLanes, rows - first),
+                   static_cast<uint32_t>(row_));
     }
 
 private:
@@ -127,7 +128,8 @@ private:
 private:
     // The cube has multiplied 16 rows with each other: of token t the product with itself is in column t % 16. A reduction over one
     // active lane picks it; the others may be nan or infinite by another token's doing.
-    __aicore__ inline void PickSquares(const AscendC::LocalTensor<float>& squares, const AscendC::LocalTensor<float>& mixes, uint32_t rows) {
+    __aicore__ inline void PickSquares(const AscendC::LocalTensor<float>& squares, const AscendC::LocalTensor<float>& mixes,
+                                       uint32_t rows) {
         constexpr uint32_t kGroup = 16;
         const uint32_t stride = kGroup * pitch_ / kBlockFloats, step = stride <= kMaxStride ? kMaxRepeats : 1;
         for (uint32_t first = 0; first < Min(kGroup, rows); ++first) {

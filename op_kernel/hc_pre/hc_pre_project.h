@@ -1,4 +1,4 @@
-// Projection on vector cores: a core multiplies its slice of the columns of x and hc_fn.
+// Projection on vector cores: a core multiplies its slice of the columns of its tokens and hc_fn.
 //
 //   partial[part][t][m]   = sum over the slice of x[t, k] * fn[m, k],   partial[part][t][mix] = sum of x[t, k]^2
 //
@@ -25,11 +25,11 @@ public:
     }
 
     __aicore__ inline void Process(uint32_t core) {
-        const Span slice(plan_.slices, core, plan_.rowElements);
-        if (slice.count == 0) return;
+        const uint32_t part = core % plan_.slices.count;
+        const Span slice(plan_.slices, part, plan_.rowElements), block(plan_.blocks, core / plan_.slices.count, plan_.rows.tokens);
         const bool ahead = plan_.tileBuffers > 1;
-        for (uint32_t token = 0; token < plan_.rows.tokens; token += plan_.groupTokens) {
-            const uint32_t tokens = Min(plan_.groupTokens, plan_.rows.tokens - token);
+        for (uint32_t token = block.first; token < block.first + block.count; token += plan_.groupTokens) {
+            const uint32_t tokens = Min(plan_.groupTokens, block.first + block.count - token);
             CopyIn(token, tokens, slice, 0);
             Self().StartSums(tokens);
             for (uint32_t column = 0; column < slice.count; column += plan_.tileColumns) {
@@ -38,7 +38,7 @@ public:
                 if (!ahead) CopyIn(token, tokens, slice, column + plan_.tileColumns);
             }
             Self().Reduce(tokens);
-            CopyOut(core, token, tokens);
+            CopyOut(part, token, tokens);
         }
     }
 

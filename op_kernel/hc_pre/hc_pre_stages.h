@@ -83,7 +83,8 @@ __aicore__ inline void Grid(const RowTensors& tensors, GM_ADDR fn, GM_ADDR works
     if ASCEND_IS_AIC {
         ProjectCube<T> project;
         project.Init(tensors.x, workspace, partials, plan, pipe);
-        const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx()), block = core / plan.kParts.count, part = core % plan.kParts.count;
+        const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
+        const uint32_t block = core / plan.kParts.count, part = core % plan.kParts.count;
         const Span tokens(plan.blocks, block, plan.rows.tokens), k(plan.kParts, part, plan.rowElements);
         project.Prefetch(tokens, k);
         WaitForTerms(plan);

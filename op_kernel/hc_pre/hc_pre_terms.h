@@ -144,8 +144,12 @@ private:
     }
 
     // Up to 64 columns of all rows, a row to a repeat.
-    static __aicore__ inline uint8_t TermStride(uint32_t columns) { return static_cast<uint8_t>(RowPitch<T>(columns) * 2 / kBlockBytes); }
-    static __aicore__ inline uint8_t FloatStride(uint32_t columns) { return static_cast<uint8_t>(RowPitch<float>(columns) * 4 / kBlockBytes); }
+    static __aicore__ inline uint8_t TermStride(uint32_t columns) {
+        return static_cast<uint8_t>(RowPitch<T>(columns) * sizeof(T) / kBlockBytes);
+    }
+    static __aicore__ inline uint8_t FloatStride(uint32_t columns) {
+        return static_cast<uint8_t>(RowPitch<float>(columns) * sizeof(float) / kBlockBytes);
+    }
     __aicore__ inline void Narrow(const AscendC::LocalTensor<T>& term, const AscendC::LocalTensor<float>& value, uint32_t columns,
                                   uint32_t lane) {
         for (uint32_t m = 0; m < plan_.mix; m += kRepeats)

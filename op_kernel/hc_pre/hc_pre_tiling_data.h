@@ -6,7 +6,7 @@
 #include "../common/sinkhorn_rows_plan.h"
 
 // The three ways to project, as tiling keys.
-constexpr uint64_t kHcPreDecode = 0;   // vector cores, K = n * d split over all of them; SyncAll; rows
+constexpr uint64_t kHcPreDecode = 0;   // vector cores, K = n * d (or many tokens) split over all of them; SyncAll; rows
 constexpr uint64_t kHcPreGrid = 1;     // cube cores, tokens and K split; SyncAll; rows
 constexpr uint64_t kHcPreStream = 2;   // cube cores, tokens split; the vector cores of each work on its last block of tokens
 
@@ -27,6 +27,7 @@ struct HcPreTilingData {
     uint32_t parts;            // partial sums of a token
 
     // Vector cores before SyncAll: the columns of hc_fn (units of 16) that a core projects with (decode) or splits into terms.
+    // Decode: core c has slice c % slices.count and token block c / slices.count.
     HcPreShares slices;
     uint32_t tileColumns;      // in UB at a time, multiple of 16
     uint32_t tileBuffers;      // 1 or 2
@@ -38,8 +39,8 @@ struct HcPreTilingData {
     uint32_t outBytes;         // decode: partial sums; cube: a term
     uint32_t scaled;           // cube, float16: rows of hc_fn are scaled by powers of two
 
-    // Cube cores: blocks of tokens (units of 16) and parts of K (units of 16).
-    HcPreShares blocks;        // grid: one each; stream: block b is cube core b % cubeCores's
+    // Blocks of tokens (units of 16); cube cores: parts of K (units of 16).
+    HcPreShares blocks;        // decode: 1 or all cores; grid: one each; stream: block b is cube core b % cubeCores's
     HcPreShares kParts;        // stream: 1
     uint32_t cubeCores;        // that run
     uint32_t termPitch;        // elements of a row of the terms of hc_fn: K rounded up to 16

@@ -45,7 +45,9 @@ def test_invariants(chip, tokens, hc_mult, hidden, dtype):
 
 def check_decode(plan, chip, tokens, hc_mult, hidden, dtype):
     data, rows = plan.data, plan.data.rows
-    assert plan.blockDim == max(data.slices.count, rows.usedCores) <= chip.cores
+    assert plan.blockDim == max(data.slices.count * data.blocks.count, rows.usedCores) <= chip.cores
+    assert_shares_cover(data.blocks, ceil_div(tokens, 16))
+    assert data.slices.count == 1 or data.blocks.count == 1
     assert data.parts == data.slices.count and data.squareColumn == data.mix < data.partialPitch
     assert plan.workspaceBytes == tokens * data.parts * data.partialPitch * 4
     assert_rows_are_covered_once(rows, rows.usedCores // rows.coresPerToken, tokens)
@@ -111,6 +113,7 @@ def test_all_cores_project(chip, hidden, tokens):
 def test_workspace_is_what_the_plan_needs():
     """F6: the published plan asked for 208 MiB at any T."""
     assert plans.pre(plans.CHIPS["A48"], 1, 4, 4096).workspaceBytes == 48 * 32 * 4
+    assert plans.pre(plans.CHIPS["A48"], 65536, 4, 4096, FLOAT32).workspaceBytes == 65536 * 32 * 4
     for tokens in D4096:
         plan = plans.pre(plans.CHIPS["A48"], tokens, 4, 4096)
         assert plan.workspaceBytes <= 3 * 24 * 16384 * 2 + max(48, tokens) * 48 * 48 * 4

@@ -84,7 +84,8 @@ def _library() -> ctypes.CDLL:
         subprocess.run([os.environ.get("CXX", "c++"), "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
                         f"-I{ROOT}", *map(str, sources), "-o", str(path)], check=True)
         library = ctypes.CDLL(str(path))
-    library.PostPlanBytes.restype = library.InvRmsPlanBytes.restype = library.SinkhornPlanBytes.restype = library.PrePlanBytes.restype = _U64
+    for size in (library.PostPlanBytes, library.InvRmsPlanBytes, library.SinkhornPlanBytes, library.PrePlanBytes):
+        size.restype = _U64
     assert library.PostPlanBytes() == ctypes.sizeof(PostPlan)
     assert library.InvRmsPlanBytes() == ctypes.sizeof(InvRmsPlan)
     assert library.SinkhornPlanBytes() == ctypes.sizeof(SinkhornPlan)
