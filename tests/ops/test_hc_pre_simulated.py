@@ -107,6 +107,7 @@ def test_results_do_not_depend_on_how_the_simulator_runs(tokens, d, n, key, soc,
     inputs = pre_inputs("rows", rng, tokens, n, d, torch.bfloat16)
     want, report = run(soc, inputs, n)
     assert soc != "ascend910_93" or report.tiling_key == key
+    assert report.plan["rows"]["tokens"] == tokens[0] and report.plan["blocks"]["count"] >= 1, "the plan, with the structs in it"
     for options in ({}, {"host_threads": 1}, {"checks": False}, {"adversarial_seed": 1}, {"adversarial_seed": 2}):
         got, _ = run(soc, inputs, n, **options)
         assert all(torch.equal(one, other) for one, other in zip(got, want)), options
