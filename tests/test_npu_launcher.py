@@ -247,9 +247,42 @@ def test_import_waits_where_torch_cannot_be_imported(with_torch_npu):
     done = python("-c", "import sys, custom_ops; print('torch' in sys.modules, 'hc_post' in dir(custom_ops)); custom_ops.hc_pre_inv_rms")
     assert done.stdout == "False True\n"
     assert "torch cannot be imported here" in done.stderr and "TORCH_DEVICE_BACKEND_AUTOLOAD=0 python SCRIPT" in done.stderr
+    for module in ("nn", "functional", "ops.hc_post", "reference"):
+        done = python("-c", f"try:\n    import custom_ops.{module}\nexcept ImportError:\n    import custom_ops.{module}")
+        assert done.stderr.count("ImportError: torch cannot be imported here") == 2, done.stderr
     done = python("-c", "import custom_ops, torch; print(torch.ops.custom.npu_hc_pre_inv_rms(torch.ones(2, 4, 8)).shape)",
                   TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     assert done.stdout == "torch.Size([2, 1])\n", done.stderr
+
+
+def test_import_after_torch_has_failed(with_torch_npu, tmp_path):
+    """As in a notebook: torch cannot be imported twice. torch_npu's own import takes autoloading out of the environment."""
+    (tmp_path / "site" / "torch_npu" / "__init__.py").write_text("""
+import os
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+def start(): raise ImportError("libhccl.so: cannot open shared object file")
+""")
+    metadata = tmp_path / "site" / "torch_npu-2.13.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: torch-npu\nVersion: 2.13.0\n")
+    (metadata / "entry_points.txt").write_text("[torch.backends]\ntorch_npu = torch_npu:start\n")
+    done = python("-c", "try:\n    import torch\nexcept RuntimeError as e:\n    print(e)\nimport custom_ops\ncustom_ops.hc_post")
+    assert "Failed to load the backend extension: torch_npu" in done.stdout
+    assert "ImportError: importing torch has failed in this process" in done.stderr and "custom-ops run SCRIPT" in done.stderr
+
+
+@pytest.mark.parametrize("module", ["nn", "functional", "reference", "ops"])
+def test_modules_that_waited_for_torch(module, with_torch_npu):
+    """custom_ops was imported before the libraries were there; its modules register the operators."""
+    done = python("-c", f"""
+import os, custom_ops
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+import custom_ops.{module} as module
+import sys, torch
+assert module is sys.modules["custom_ops.{module}"] is custom_ops.{module}
+print(torch.ops.custom.npu_hc_pre_inv_rms(torch.ones(2, 4, 8)).shape, custom_ops.hc_post.__module__)
+""")
+    assert done.stdout == "torch.Size([2, 1]) custom_ops.functional\n", done.stderr
 
 
 def test_command_line_does_not_import_torch():

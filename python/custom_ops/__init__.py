@@ -34,10 +34,11 @@ _TORCH = (*_FUNCTIONS, "functional", "nn", "ops")  # there once the operators ar
 
 def _register() -> None:
     """Loads the operators. Raises ImportError with what to do where torch cannot be imported."""
-    if "torch" not in sys.modules and (missing := _backend.missing_library()):
-        raise ImportError(_backend.explanation(missing))
+    if reason := _backend.obstacle():
+        raise ImportError(reason)
     import torch
 
+    _backend.wait_no_longer()
     from . import _paths
 
     torch.ops.load_library(str(_paths.library("custom_ops_torch")))
@@ -96,5 +97,7 @@ def __dir__():
     return sorted({*globals(), *_LAZY, *_TORCH})
 
 
-if not _backend.torch_waits():
+if _backend.torch_waits():
+    _backend.wait([f"{__name__}.{name}" for name in ("functional", "nn", "ops", "reference", "converter")], _register)
+else:
     _register()

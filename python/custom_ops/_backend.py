@@ -8,10 +8,12 @@ that needs torch then waits for its first use.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
 
 #: What libtorch_npu.so is linked to.
 LINKED = ("libascendcl.so", "libacl_op_compiler.so", "libgraph.so", "libge_runner.so", "libhccl.so")
@@ -25,7 +27,18 @@ WHAT_TO_DO = """\
 
 def torch_waits() -> bool:
     """Whether the part of the package that needs torch is left for later."""
-    return "torch" not in sys.modules and (_own_command() or missing_library() is not None)
+    return "torch" not in sys.modules and (_own_command() or obstacle() is not None)
+
+
+def obstacle() -> str | None:
+    """Why torch cannot be imported here, and what to do."""
+    if "torch" in sys.modules:
+        return None
+    if "torch._C" in sys.modules and importlib.util.find_spec("torch_npu"):
+        return f"importing torch has failed in this process, and cannot be tried again there: it takes a new one.\n{WHAT_TO_DO}"
+    missing = missing_library()
+    return missing and (f"torch cannot be imported here: torch-npu is installed, so `import torch` loads it, and its {missing} is not found "
+                        f"(no CANN, no simulated NPU).\n{WHAT_TO_DO}")
 
 
 def missing_library() -> str | None:
@@ -33,11 +46,6 @@ def missing_library() -> str | None:
     if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "1" or importlib.util.find_spec("torch_npu") is None:
         return None
     return next((name for name in LINKED if not _loads(name)), None)
-
-
-def explanation(missing: str) -> str:
-    return (f"torch cannot be imported here: torch-npu is installed, so `import torch` loads it, and its {missing} is not found "
-            f"(no CANN, no simulated NPU).\n{WHAT_TO_DO}")
 
 
 def after_import(name: str, action: Callable[[], None]) -> None:
@@ -71,6 +79,33 @@ class _AfterImport:
 
             spec.loader.exec_module = exec_module
         return spec
+
+
+def wait(names: Sequence[str], action: Callable[[], None]) -> None:
+    """Calls `action` before any of the modules `names` is imported; when that raises, so does the import."""
+    sys.meta_path.insert(0, _Waiting(names, action))
+
+
+def wait_no_longer() -> None:
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Waiting)]
+
+
+class _Waiting:
+    """Finder and loader. `action` may import the module itself, so this import's own module object makes way."""
+
+    def __init__(self, names: Sequence[str], action: Callable[[], None]):
+        self.names, self.action = names, action
+
+    def find_spec(self, name, path=None, target=None):
+        return ModuleSpec(name, self) if name in self.names else None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        del sys.modules[module.__name__]
+        self.action()
+        importlib.import_module(module.__name__)
 
 
 def _loads(library: str) -> bool:

@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from typing import TYPE_CHECKING
 
+from .. import _backend
 from . import environment, packages
 from .environment import Settings
 
@@ -68,5 +69,6 @@ def _use(cann: environment.Cann, options) -> None:
 def forget_imports() -> None:
     """Lets the user's own `import custom_ops` be the first one, if it waited for torch until now."""
     if "torch" not in sys.modules:
+        _backend.wait_no_longer()
         for name in [n for n in sys.modules if n == "custom_ops" or n.startswith("custom_ops.")]:
             del sys.modules[name]
