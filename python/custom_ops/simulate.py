@@ -93,7 +93,9 @@ def _mode_class():
                 operator = ops.BY_NAME.get(func.overloadpacket.__name__)
                 if operator is not None:
                     return _run(self.options, operator, args, kwargs)
-            return func(*args, **kwargs)
+            with self:  # under inference_mode an operator made of others arrives whole
+                result = func.decompose(*args, **kwargs)
+            return func(*args, **kwargs) if result is NotImplemented else result
 
     return SimulateMode
 

@@ -52,6 +52,14 @@ def test_strided_inputs(rng):
     assert_head_matches(custom_ops.hc_head(**inputs), inputs)
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad], ids=lambda m: m.__name__)
+def test_its_operator_is_simulated(mode, rng):
+    inputs = head_inputs("rows", rng, (3,), 4, 32, torch.float32)
+    with mode(), custom_ops.simulate("ascend910b") as run:
+        assert_head_matches(custom_ops.hc_head(**inputs), inputs)
+    assert [call.op for call in run.calls] == ["HcPreInvRms"]
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compiles_without_graph_breaks(dynamic, rng):
     torch._dynamo.reset()
