@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
-OPS = ("hc_pre_inv_rms", "hc_pre_sinkhorn")
+OPS = ("hc_pre_inv_rms", "hc_pre_sinkhorn", "hc_pre", "hc_post")
 CALLS, ROUNDS, IMPORTS = 20, 100, 5
 IMPORT = "import torch, torch_npu, custom_ops; custom_ops.hc_pre_inv_rms"
 
@@ -31,8 +31,13 @@ def call_of(op: str):
     from custom_ops.ops import BY_NAME
 
     x = torch.randn(1, 4, 16).bfloat16()
-    arguments = {"x": x} if op == "hc_pre_inv_rms" else {
-        "mixes": torch.randn(1, 24), "rsqrt": torch.ones(1, 1), "hc_scale": torch.ones(3), "hc_base": torch.zeros(24), "x": x}
+    mixing = {"hc_scale": torch.ones(3), "hc_base": torch.zeros(24)}
+    arguments = {
+        "hc_pre_inv_rms": {"x": x},
+        "hc_pre_sinkhorn": {"mixes": torch.randn(1, 24), "rsqrt": torch.ones(1, 1), **mixing, "x": x},
+        "hc_pre": {"x": x, "hc_fn": torch.randn(24, 64), **mixing},
+        "hc_post": {"x": x[:, 0], "residual": x, "post": torch.ones(1, 4), "comb": torch.full((1, 4, 4), 0.25)},
+    }[op]
     return arguments, BY_NAME[f"npu_{op}"].to_opdef(**arguments)
 
 
