@@ -13,6 +13,7 @@ usage: ./build.sh COMMAND [--soc NAME] [--ops A,B] [--no-npu] [-- ARGS]
             ARGS go to pytest, e.g. -- -k sinkhorn, or files: -- tests/npu/test_capture.py
   build     build the op package into build/opp/vendors/custom_ops
   bench     measured and modelled speed, side by side, as ratios
+            (the pictures of modelled times in docs/ops: benchmarks/plot_modelled.py)
   clean     remove .venv, build/ and dist/
 
   --soc   ascend910b (default), ascend910_93 or ascend950, or several joined by commas    (build)
