@@ -90,7 +90,8 @@ def measure_kernels() -> dict:
         with runtime.Handles() as handles:
             tensors = {name: handles.tensor(arrays.view(t, name)) for name, t in {**call.inputs, **call.outputs}.items()}
             attributes = [ctypes.c_double(v) if isinstance(v, float) else ctypes.c_int64(v) for v in call.attributes.values()]
-            ordered = [ctypes.c_void_p(tensors[name]) for name in call.inputs] + attributes + [ctypes.c_void_p(tensors[name]) for name in call.outputs]
+            pointers = {name: ctypes.c_void_p(tensor) for name, tensor in tensors.items()}
+            ordered = [*map(pointers.get, call.inputs), *attributes, *map(pointers.get, call.outputs)]
             for _ in range(CALLS * ROUNDS):
                 start = time.perf_counter()
                 assert prepare(*ordered, ctypes.byref(bytes_), ctypes.byref(executor)) == 0
@@ -134,11 +135,12 @@ def import_times() -> Table:
 def call_times() -> Table:
     npu = json.loads(python(__file__, "--measure", "npu", launcher=True).stdout)
     kernels = json.loads(python(__file__, "--measure", "kernels", launcher=False, TORCH_DEVICE_BACKEND_AUTOLOAD="0").stdout)
-    table = Table("operator", "call and wait", "its kernel", "above the kernel", "of that: first phase", "synchronize alone", "caller's share",
-                  title="measured us per call at T = 1, d = 16, checks on")
+    table = Table("operator", "call and wait", "its kernel", "above the kernel", "of that: first phase", "synchronize alone",
+                  "caller's share", title="measured us per call at T = 1, d = 16, checks on")
     for op in OPS:
         figures, kernel = npu[op], kernels[op]
-        row = (figures["latency"], kernel["run"], figures["latency"] - kernel["run"], kernel["prepare"], figures["synchronize"], figures["host"])
+        row = (figures["latency"], kernel["run"], figures["latency"] - kernel["run"], kernel["prepare"], figures["synchronize"],
+               figures["host"])
         table.add_row(op, *(f"{value:.0f}" for value in row))
     return table
 
