@@ -121,14 +121,18 @@ void CoreState::ReportDeadlock(const char* api, Location where) {
     const auto gone = launch_.rendezvous.Gone();
     const Layout& layout = launch_.layout;
     constexpr size_t kNamed = 6;
-    bool onlySyncAll = true;
-    for (const auto& blocked : waiting) onlySyncAll = onlySyncAll && blocked.call == "SyncAll";
+    const std::string& call = waiting.front().call;
+    bool onlySyncAll = call.rfind("SyncAll", 0) == 0, forMail = false;   // all in the same
+    for (const auto& blocked : waiting) {
+        onlySyncAll = onlySyncAll && blocked.call == call;
+        forMail = forMail || blocked.forMail;
+    }
     const bool blocksOnly = onlySyncAll && !layout.Mixed();
     const auto name = [&](uint32_t core) { return blocksOnly ? std::to_string(core) : layout.Name(core); };
     std::string message;
     if (onlySyncAll) {
         message = std::to_string(waiting.size()) + " of " + std::to_string(layout.Count()) +
-                  (blocksOnly ? " blocks wait in SyncAll (block " : " cores wait in SyncAll (");
+                  (blocksOnly ? " blocks wait in SyncAll (block " : " cores wait in " + call + " (");
         for (size_t i = 0; i < waiting.size() && i < kNamed; ++i) message += (i ? ", " : "") + name(waiting[i].core);
         message += std::string(waiting.size() > kNamed ? ", ...)" : ")") + (blocksOnly ? " for block " : " for ");
         for (size_t i = 0; i < gone.size() && i < kNamed; ++i) message += (i ? ", " : "") + name(gone[i]);
@@ -151,8 +155,13 @@ void CoreState::ReportDeadlock(const char* api, Location where) {
         record.line = waiting[i].where.line;
         finding.accesses.push_back(std::move(record));
     }
-    finding.repair = onlySyncAll ? "every core has to call SyncAll equally often: no return before it, idle ones included"
-                                 : "one CrossCoreSetFlag of the same flag for every CrossCoreWaitFlag, from every core of the mode";
+    if (onlySyncAll) finding.repair = "every core has to call SyncAll equally often: no return before it, idle ones included";
+    else if (forMail)
+        finding.repair = "a cube core that serves Matmul objects does nothing else until its vector cores have ended: it has to set what "
+                         "they wait for before, and wait for nothing of theirs";
+    else
+        finding.repair = std::string("one CrossCoreSetFlag of the same flag for every CrossCoreWaitFlag, from every core of the mode") +
+                         (layout.Mixed() ? "" : "; cube and vector cores run together by a type like KERNEL_TYPE_MIX_AIC_1_2 only");
     Abort(std::move(finding));
 }
 

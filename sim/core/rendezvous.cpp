@@ -24,20 +24,27 @@ void Rendezvous::CheckStuck() {
     stuck_ = true;
     for (uint32_t core = 0; core < layout_.Count(); ++core) {
         const Wait& wait = waiting_[core];
-        if (wait.active)
-            stuckAt_.push_back({core, wait.where,
-                                wait.forMail ? wait.forMail
-                                : wait.flag < 0 ? "SyncAll" : "CrossCoreWaitFlag(" + std::to_string(wait.flag) + ")",
-                                ForWhom(core)});
+        if (wait.active) stuckAt_.push_back({core, wait.where, CallOf(wait), ForWhom(core), wait.forMail != nullptr});
         if (left_[core]) stuckGone_.push_back(core);
     }
 }
 
-// The members of a half-gathered set that have not set the flag; without one, the usual partners: an AIC and its AIV cores.
+std::string Rendezvous::CallOf(const Wait& wait) const {
+    if (wait.forMail != nullptr) return wait.forMail;
+    if (wait.flag >= 0) return "CrossCoreWaitFlag(" + std::to_string(wait.flag) + ")";
+    return !layout_.Mixed() ? "SyncAll" : wait.flag == FlagOf(Scope::All) ? "SyncAll<false>" : "SyncAll<true>";
+}
+
+// Of a meeting: who is not there. Of a flag: the members of a half-gathered set that have not set it; without one, the usual partners,
+// an AIC and its AIV cores.
 std::string Rendezvous::ForWhom(uint32_t core) const {
     std::vector<uint32_t> missing;
     const Wait& wait = waiting_[core];
     const uint32_t block = layout_.BlockOf(core);
+    for (uint32_t other = 0; wait.flag < 0 && wait.forMail == nullptr && other < layout_.Count(); ++other) {
+        const bool member = wait.flag == FlagOf(Scope::All) || !layout_.IsCube(other), here = waiting_[other].active;
+        if (member && !(here && waiting_[other].flag == wait.flag)) missing.push_back(other);
+    }
     for (const auto& [key, gathering] : gatherings_) {
         const auto& [mode, group, flag] = key;
         const bool reaches = mode == 0 ? bool(group) == layout_.IsCube(core) : group == block && (mode == 2) == layout_.IsCube(core);
@@ -66,7 +73,7 @@ Rendezvous::Outcome Rendezvous::Block(std::unique_lock<std::mutex>& lock, uint32
     lock.lock();
     changed_.wait(lock, [&] { return (ready() || stuck_) && permits_ > 0; });
     --permits_;
-    if (ready()) return Outcome::Released;
+    if (!stuck_) return Outcome::Released;   // later, cores that leave seem to release those that wait for their mail
     return !failed_ && stuckAt_.front().core == core ? Outcome::Deadlock : Outcome::Abandoned;
 }
 

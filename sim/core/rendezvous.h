@@ -30,8 +30,9 @@ public:
     struct Blocked {               // for the report of a deadlock
         uint32_t core;
         Location where;
-        std::string call;          // "SyncAll" or "CrossCoreWaitFlag(8)"
+        std::string call;          // "SyncAll", in a launch of both kinds "SyncAll<false>"; "CrossCoreWaitFlag(8)"; who reads mail
         std::string forWhom;       // names of the cores it waits for
+        bool forMail;
     };
     struct Arrival {               // of a core at a meeting, or of a cross-core flag
         double time = 0;
@@ -89,6 +90,7 @@ private:
     void GoOn(uint32_t core);      // its wait is over
     void LetReadersGo();
     bool DeliverFirst();           // false when no mail lies anywhere
+    std::string CallOf(const Wait& wait) const;
     std::string ForWhom(uint32_t core) const;
     bool Give(uint32_t core, int flag, const Arrival& arrival);
     std::vector<uint32_t> VectorsOf(uint32_t block) const;

@@ -166,6 +166,9 @@ def test_lists():
     apis = custom_ops("sim", "apis", "^DataCopy")
     assert "DataCopyPad" in apis and "Muls" not in apis
     everything = custom_ops("sim", "apis")
+    listed = everything.split()
+    assert "Matmul::SetTensorA" in listed and "Matmul::IterateAll" in listed and "TQue::EnQue" in listed   # inherited, own, inherited
+    assert "Matmul::SetQuantVector" not in listed and "BiasType" not in listed                             # refused by name, no API
     assert not any(internal in everything for internal in ("regimpl", "detail", "::Bind", "::Slots", "AsOperand"))
     assert "MicroAPI::" in custom_ops("sim", "apis", "--arch", "regbase") and "MicroAPI::" not in custom_ops("sim", "apis", "--arch", "membase")
 

@@ -32,8 +32,8 @@ _REGISTER = "MicroAPI::"
 _HIDDEN = {"detail", "Detail", "internal", "impl", "Impl", "regimpl"}
 # Public only because the simulator's own headers need them.
 _INTERNAL = {
-    "Address", "AsOperand", "Bind", "Bit", "BufferBytes", "Bytes", "End", "GetState", "Host", "IfRegisters", "IfScalar",
-    "Configure", "IsRegister", "Low", "Memory", "Rebind", "Register", "Serve", "SetBit", "Settle", "Slots", "TBufState", "Where",
+    "Address", "AsOperand", "Bind", "Bit", "BufferBytes", "Bytes", "GetState", "GlobalTensor::End", "Host", "IfRegisters", "IfScalar",
+    "IsRegister", "LocalTensor::End", "Low", "Rebind", "SetBit", "Settle", "Slots", "TBufState", "Where",
 }  # fmt: skip
 _CUBE = re.compile(r"matmul|loadimage|initconstvalue|gemm|conv[23]d", re.IGNORECASE)
 _NEAREST, _SIMILAR = 5, 0.6  # how many similar names a message shows, and from which difflib ratio on
@@ -132,9 +132,9 @@ def _scan(tool, include: Path, files: list[Path]) -> list[Api]:
             from ..errors import BuildError
             raise BuildError(f"the simulator's headers do not preprocess:\n{done.stderr}", output=done.stderr,
                              command=command)
-        for header, text in _own_text(done.stdout, include):
-            for kind, name in _declarations(text):
-                found.setdefault((kind, name), (header, set()))[1].add(arch)
+        for declared in _with_inherited([d for header, text in _own_text(done.stdout, include) for d in _declarations(header, text)]):
+            if declared.path[0] == "AscendC":
+                found.setdefault((declared.kind, _name(declared.path)), (declared.header, set()))[1].add(arch)
     for path in files:
         for name in _DEFINE.findall(path.read_text()):
             if not name.startswith(("SIM_", "REG_", "CUSTOM_OPS_", "_")) and not name.endswith("_H"):
@@ -162,16 +162,49 @@ class _Scope:
     kind: str            # namespace | class | body
     name: str = ""
     public: bool = True
+    bases: tuple[str, ...] = ()
 
 
-def _declarations(text: str):
-    """(kind, name) of what namespace AscendC and the public parts of its classes declare."""
+@dataclass(frozen=True)
+class _Declared:
+    kind: str                # function | type
+    path: tuple[str, ...]    # from the outermost namespace
+    header: str
+    bases: tuple[str, ...] = ()
+
+
+def _name(path: tuple[str, ...]) -> str:
+    path = path[1:]
+    return _REGISTER + "::".join(path[1:]) if path[0] == "Reg" else "::".join(path)
+
+
+def _with_inherited(declared: list[_Declared]):
+    """`declared`, and once more under its own name what a class has from its bases."""
+    members: dict[tuple[str, ...], list[_Declared]] = {}
+    for d in declared:
+        members.setdefault(d.path[:-1], []).append(d)
+    classes = {d.path[-1]: d for d in declared if d.kind == "type"}
+
+    def inherited(of: _Declared):
+        for base in of.bases:
+            if (known := classes.get(base)) is not None:
+                yield from members.get(known.path, [])
+                yield from inherited(known)
+
+    for d in declared:
+        yield d
+        for member in inherited(d):
+            yield _Declared(member.kind, (*d.path, member.path[-1]), member.header)
+
+
+def _declarations(header: str, text: str):
+    """What namespaces and the public parts of classes declare."""
     scopes: list[_Scope] = []
     statement: list[str] = []
     for token in _TOKEN.findall(text):
         if token == "{":
             scope = _scope(statement)
-            yield from _named(statement, scopes, scope)
+            yield from _named(header, statement, scopes, scope)
             scopes.append(scope)
             statement = []
         elif token == "}":
@@ -179,7 +212,7 @@ def _declarations(text: str):
                 scopes.pop()
             statement = []
         elif token == ";":
-            yield from _named(statement, scopes, None)
+            yield from _named(header, statement, scopes, None)
             statement = []
         elif token == ":" and scopes and len(statement) == 1 and statement[0] in ("public", "private", "protected"):
             scopes[-1].public = statement[0] == "public"
@@ -197,29 +230,39 @@ def _scope(statement: list[str]) -> _Scope:
         if depth == 0 and token in ("class", "struct", "enum", "union"):
             rest = [t for t in statement[position + 1:] if t not in ("class", "struct")]
             if "(" not in rest and rest:
-                return _Scope("class", rest[0], public=token != "class")
+                return _Scope("class", rest[0], public=token != "class", bases=_bases(rest))
     return _Scope("body")
 
 
-def _named(statement: list[str], scopes: list[_Scope], opens: _Scope | None):
+def _bases(head: list[str]) -> tuple[str, ...]:
+    """Names of the public bases in `Matmul : public sim::matmul::Setters<A, B>`, without namespaces and arguments."""
+    names, depth, public = [], 0, False
+    for token, following in zip(head, [*head[1:], ""], strict=True):
+        depth += (token == "<") - (token == ">")
+        if token in ("public", "private", "protected"):
+            public = token == "public"
+        elif public and depth == 0 and token.isidentifier() and following != "::":
+            names.append(token)
+            public = False
+    return tuple(names)
+
+
+def _named(header: str, statement: list[str], scopes: list[_Scope], opens: _Scope | None):
     if not scopes or any(scope.kind == "body" or not scope.public for scope in scopes):
         return
     path = [part for scope in scopes for part in scope.name.split("::")]
-    if path[0] != "AscendC" or _HIDDEN & set(path):
+    if _HIDDEN & set(path):
         return
-    path = path[1:]
-    if path[:1] == ["Reg"]:
-        path[0] = _REGISTER[:-2]
     name, kind = "", "function"
     if opens and opens.kind == "class":
         name, kind = opens.name, "type"
     elif "using" in statement and "=" in statement:
-        name, kind = statement[statement.index("=") - 1], "type"
+        name, kind = statement[statement.index("using") + 1], "type"   # of a template as well: its parameters come before
     elif not opens or opens.kind == "body":
         name = _function_name(statement)
-    hidden = name in _INTERNAL or name.endswith("Lanes") or name == (path or [""])[-1]
+    hidden = name in _INTERNAL or f"{path[-1]}::{name}" in _INTERNAL or name.endswith("Lanes") or name == path[-1]
     if name[:1].isupper() and len(name) > 1 and not hidden:
-        yield kind, "::".join([*path, name])
+        yield _Declared(kind, (*path, name), header, opens.bases if opens and opens.kind == "class" else ())
 
 
 def _function_name(statement: list[str]) -> str:

@@ -166,3 +166,89 @@ extern "C" __global__ __aicore__ void result_used_before_wait_iterate_all(GM_ADD
     if (!repaired) mm.WaitIterateAll();
     mm.End();
 }
+
+extern "C" __global__ __aicore__ void objects_registered_one_by_one(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    Mixed mm;
+    Matmul<Plain, Plain, Plain, Plain, CFG_MDL> other;
+    if (repaired) {
+        REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling, other, &tiling);
+    } else {
+        REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling);
+        REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), other, &tiling);
+    }
+    Give(other, x);
+    other.IterateAll(Gm(y));
+    other.End();
+}
+
+extern "C" __global__ __aicore__ void registered_without_a_pipe(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    Mixed mm;
+    REGIST_MATMUL_OBJ(repaired ? &pipe : static_cast<TPipe*>(nullptr), GetSysWorkSpacePtr(), mm, &tiling);
+    Give(mm, x);
+    mm.IterateAll(Gm(y));
+    mm.End();
+}
+
+extern "C" __global__ __aicore__ void atomic_mode_that_does_not_exist(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    Mixed mm;
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling);
+    Give(mm, x);
+    mm.IterateAll(Gm(y), repaired ? 0 : 4);
+    mm.End();
+}
+
+extern "C" __global__ __aicore__ void cores_that_register_different_objects(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    Mixed mm;
+    Matmul<Plain, Plain, Plain, Plain, CFG_MDL> other;
+    bool first = repaired;
+    if ASCEND_IS_AIV first = true;
+    if (first) {
+        REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling);
+    } else {
+        REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), other, &tiling);
+    }
+    Give(mm, x);
+    mm.IterateAll(Gm(y));
+    mm.End();
+}
+
+extern "C" __global__ __aicore__ void cube_core_waits_for_a_flag_before_it_serves(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    Mixed mm;
+    if (repaired) {
+        if ASCEND_IS_AIV CrossCoreSetFlag<2, PIPE_MTE3>(5);
+    }
+    if ASCEND_IS_AIC CrossCoreWaitFlag(5);
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling);
+    Give(mm, x);
+    mm.IterateAll(Gm(y));
+    mm.End();
+    if (!repaired) CrossCoreSetFlag<2, PIPE_MTE3>(5);
+}
+
+extern "C" __global__ __aicore__ void sync_all_with_the_core_that_serves(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    Mixed mm;
+    if (repaired) SyncAll<false>();
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling);
+    if (!repaired) SyncAll<false>();
+    Give(mm, x);
+    mm.IterateAll(Gm(y));
+    mm.End();
+}

@@ -102,6 +102,7 @@ struct FrameworkState {
     Location tilingKeyAsked;  // last TILING_KEY_IS, line 0: none
     bool tilingKeyTaken = false;
     std::shared_ptr<void> cube;  // what high-level cube objects share (matmul/memory.h)
+    bool matmulRegistered = false;   // REGIST_MATMUL_OBJ has run
 
     static FrameworkState& Current() {
         Core& core = Core::Current();

@@ -1,4 +1,5 @@
-// Matmul in a kernel of both kinds of core: vector cores call it, the cube core of their block does the work.
+// Matmul in a kernel of both kinds of core: vector cores call it, the cube core of their block does the work. With ASCENDC_CUBE_ONLY
+// it is MatmulImpl.
 #pragma once
 
 #include "ascendc/matmul/impl.h"
@@ -7,7 +8,7 @@
 namespace AscendC {
 
 template <typename AType, typename BType, typename CType, typename BiasType = CType, const auto& config = CFG_NORM>
-class MatmulClient : public sim::matmul::Setters<AType, BType, CType, BiasType, config> {
+class Matmul : public sim::matmul::Setters<AType, BType, CType, BiasType, config> {
     using Base = sim::matmul::Setters<AType, BType, CType, BiasType, config>;
     using Numbers = typename Base::T;
     using C = typename Numbers::C;
@@ -18,7 +19,7 @@ class MatmulClient : public sim::matmul::Setters<AType, BType, CType, BiasType, 
     using Base::at_, Base::problem_, Base::registered_, Base::ubA_, Base::ubB_, Base::ubBias_;
 
 public:
-    MatmulClient() = default;
+    Matmul() = default;
     void Init(const tiling::TCubeTiling* cubeTiling, TPipe* = nullptr, Location where = Location::Here()) {
         OnVector("Init", where);
         if (cubeTiling == nullptr) sim::matmul::Refuse(sim::Rule::Argument, "Init", "cubeTiling", "Init without a tiling", where);
@@ -33,7 +34,7 @@ public:
         Begin("IterateAll", where);
         (void)fakeMsg;
         auto request = NewRequest(Command::All, where);
-        request->target = {gm, enSequentialWrite, enAtomic};
+        request->target = sim::matmul::TargetOf("IterateAll", gm, enSequentialWrite, enAtomic, where);
         request->answer = sync || waitIterateAll;
         Send(request, where);
         if (sync) Await(*request, 1, "IterateAll", where);
@@ -48,7 +49,7 @@ public:
         const GlobalTensor<C> gm = sim::matmul::InWorkspace("IterateAll", ubCmatrix, where);
         auto request = NewRequest(Command::All, where);
         request->problem.orgM = problem_.m, request->problem.orgKc = problem_.n;
-        request->target = {gm, false, enAtomic};
+        request->target = sim::matmul::TargetOf("IterateAll", gm, false, enAtomic, where);
         request->answer = true;
         Send(request, where);
         Await(*request, 1, "IterateAll", where);
@@ -75,8 +76,7 @@ public:
             fetched_ = 0;
             if (ahead_) StartAhead(where);
         }
-        const int64_t count = Walk().Count();
-        if (at_ + 1 >= count) {
+        if (at_ + 1 >= Walk().Count()) {
             Base::Restart();
             return false;
         }
@@ -90,7 +90,7 @@ public:
             sim::matmul::Refuse(sim::Rule::Argument, "GetTensorC", "gm",
                                 "after Iterate<false> the result is fetched into UB; to GM is not modelled", where);
         auto request = NewRequest(Command::Block, where);
-        request->target = {gm, enSequentialWrite, enAtomic};
+        request->target = sim::matmul::TargetOf("GetTensorC", gm, enSequentialWrite, enAtomic, where);
         request->answer = sync;
         Send(request, where);
         if (sync) Await(*request, 1, "GetTensorC", where);
@@ -108,7 +108,7 @@ public:
         (void)enSequentialWrite;   // a base matrix in UB has nothing beside it
         const GlobalTensor<C> gm = sim::matmul::InWorkspace("GetTensorC", co2Local, where);
         auto request = NewRequest(Command::Block, where);
-        request->target = {gm, true, enAtomic};
+        request->target = sim::matmul::TargetOf("GetTensorC", gm, true, enAtomic, where);
         request->answer = true;
         Send(request, where);
         Await(*request, 1, "GetTensorC", where);
@@ -118,8 +118,11 @@ public:
     void WaitGetTensorC() {}   // GetTensorC into UB has waited
     void End() { Base::Restart(); }
 
-    // --- for REGIST_MATMUL_OBJ ---------------------------------------------------------------------------------------
+private:
+    friend struct sim::matmul::Registration;
+
     void Register(int object) { object_ = object; }
+    static const void* Mark() { return &sim::matmul::kTypeMark<Matmul>; }
     void Configure(const tiling::TCubeTiling& cubeTiling, Location where) {
         Base::StartFrom(cubeTiling);
         engine_.Configure(Base::TilingWithOrder(), config.doNorm, where);
@@ -150,8 +153,6 @@ public:
         }
         if (request.answer) core.SendToVector(from, message, sim::Pipe::FIX, request.where);
     }
-
-private:
     static void OnVector(const char* call, Location where) {
         if (sim::Core::Current().Kind() == sim::CoreKind::Cube)
             sim::matmul::Refuse(sim::Rule::PipeLegality, call, "", std::string(call) +
@@ -188,8 +189,7 @@ private:
         const int64_t bytes = rowsThere * columnsThere * int64_t(sizeof(T));
         if (!matrix.nz && columns * int64_t(sizeof(T)) % sim::cube::kRow != 0)
             sim::matmul::Refuse(sim::Rule::Alignment, call, "", "a matrix in UB has rows of " +
-                                std::to_string(columns * int64_t(sizeof(T))) +
-                                " bytes, they have to be multiples of 32", where);
+                                std::to_string(columns * int64_t(sizeof(T))) + " bytes, they have to be multiples of 32", where);
         matrix.gm = sim::matmul::InWorkspace(call, ub, where);
         matrix.outer = outer, matrix.k = k;
         sim::matmul::ToWorkspace(matrix.gm, ub, bytes, where);
@@ -198,6 +198,7 @@ private:
     std::shared_ptr<Request> NewRequest(Command command, Location where) const {
         auto request = std::make_shared<Request>();
         request->object = object_;
+        request->type = Mark();
         request->command = command;
         request->problem = problem_;
         request->product = product_;
@@ -242,8 +243,8 @@ private:
     }
     void StartAhead(Location where) {
         if (!hasWorkspace_)
-            sim::matmul::Refuse(sim::Rule::Argument, "Iterate", "", "Iterate<false> without SetWorkspace: the results have no place",
-                                where);
+            sim::matmul::Refuse(sim::Rule::Argument, "Iterate", "",
+                                "Iterate<false> without SetWorkspace: the results have no place", where);
         auto request = NewRequest(Command::Blocks, where);
         request->target = {workspace_, true, 0};
         Send(request, where);

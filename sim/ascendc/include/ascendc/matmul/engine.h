@@ -30,6 +30,13 @@ struct Target {
     bool sequential = false;   // one base matrix after the other, else each at its place in C
     int atomic = 0;            // 1 add, 2 max, 3 min
 };
+template <typename C>
+Target<C> TargetOf(const char* call, const GlobalTensor<C>& gm, bool sequential, uint8_t atomic, Location where) {
+    if (atomic > 3)
+        Refuse(Rule::Argument, call, "enAtomic", "enAtomic is " + std::to_string(atomic) +
+               ", it must be 0 (C is overwritten), 1 (added to), 2 (maximum) or 3 (minimum)", where);
+    return {gm, sequential, atomic};
+}
 
 template <typename T>
 class Engine {
@@ -190,7 +197,7 @@ private:
 
     Plan<T> plan_;
     Problem<T> problem_;
-    Operand1<A> a_, b_;
+    OperandPieces<A> a_, b_;
     Walk walk_;
     bool basePieces_ = false;
     int l0c_ = 0;

@@ -44,7 +44,7 @@ public:
                     sim::Location where = sim::Location::Here()) {
         OnCube("GetTensorC", where);
         if (at_ < 0) sim::matmul::Refuse(sim::Rule::Argument, "GetTensorC", "", "GetTensorC without Iterate: there is no result", where);
-        engine_.Store(at_, {gm, enSequentialWrite, enAtomic}, where);
+        engine_.Store(at_, sim::matmul::TargetOf("GetTensorC", gm, enSequentialWrite, enAtomic, where), where);
     }
     template <bool sync = true>
     void GetTensorC(const LocalTensor<C>& co2Local, uint8_t = 0, bool = false, sim::Location where = sim::Location::Here()) {
@@ -57,7 +57,8 @@ public:
         OnCube("IterateAll", where);
         Base::NeedRegistered("IterateAll", where);
         Begin("IterateAll", where);
-        engine_.All({gm, enSequentialWrite, enAtomic}, engine_.GetPlan().baseM * engine_.GetPlan().baseN, where);
+        engine_.All(sim::matmul::TargetOf("IterateAll", gm, enSequentialWrite, enAtomic, where),
+                    engine_.GetPlan().baseM * engine_.GetPlan().baseN, where);
         Base::Restart();
         (void)waitIterateAll, (void)fakeMsg;   // of messages: here the work is issued at once
     }

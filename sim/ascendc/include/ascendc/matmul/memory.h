@@ -14,6 +14,10 @@ inline constexpr int kBuffers = 2;   // of L1 per operand, of L0A and L0B, of L0
 // Bytes of each memory.
 struct Need {
     int64_t l1 = 0, l0a = 0, l0b = 0, l0c = 0, table = 0;
+    void Join(const Need& o) {   // what serves both
+        l1 = std::max(l1, o.l1), l0a = std::max(l0a, o.l0a), l0b = std::max(l0b, o.l0b), l0c = std::max(l0c, o.l0c);
+        table = std::max(table, o.table);
+    }
 };
 
 // A flag set when a buffer may be overwritten, waited for by who overwrites it. Nothing to wait for at first.

@@ -6,6 +6,8 @@
 
 namespace sim::matmul {
 
+struct Registration;
+
 // Bytes of UB as they lie in the system's part of the workspace: every vector core has a picture of its UB there, at the same offsets.
 // UB -> cube and cube -> UB go through it on 2201; on 3510, where a direct way exists, the model takes this one as well.
 template <typename T>
@@ -43,9 +45,13 @@ enum class Command : uint8_t {
     All,
 };
 
+// An address per C++ type.
+template <typename T> inline constexpr char kTypeMark = 0;
+
 struct MessageHead {
-    int object = 0;      // of those registered
-    int answers = 0;     // that have arrived; counted by the vector core
+    int object = 0;                 // of those registered
+    const void* type = nullptr;     // kTypeMark of the object
+    int answers = 0;                // that have arrived; counted by the vector core
 };
 template <typename T>
 struct Message : MessageHead {

@@ -6,12 +6,11 @@
 namespace sim::matmul {
 
 template <typename T>
-class Operand1 {
+class OperandPieces {
 public:
     // `address` of its buffers in the L1 share; `base` and `step`: sizes of a base matrix and how many of them a piece has.
     void Start(const Stored<T>& stored, bool isA, int64_t outer, int64_t k, int64_t baseOuter, int64_t baseK, int64_t stepOuter,
-               int64_t stepK,
-               int64_t address, int64_t bytes, int64_t buffers, bool basePieces) {
+               int64_t stepK, int64_t address, int64_t bytes, int64_t buffers, bool basePieces) {
         stored_ = stored;
         isA_ = isA;
         outer_ = outer, k_ = k, baseOuter_ = baseOuter, baseK_ = baseK, stepOuter_ = stepOuter, stepK_ = stepK;
@@ -21,7 +20,7 @@ public:
         for (Buffer& buffer : buffer_) buffer = {};
         if (!stored_.inL1) return;
         buffer_[0].piece = {{0, outer}, {0, k}};
-        buffer_[0].lie = Lie<T>(buffer_[0].piece, stored_.transposed, false);
+        buffer_[0].layout = PieceLayout<T>(buffer_[0].piece, stored_.transposed, false);
     }
     // The base matrix (outer, k) is there, and MTE1 may read it.
     void Have(int64_t outerBlock, int64_t kBlock, Location where) {
@@ -52,14 +51,14 @@ public:
     void ToL0(const LocalTensor<T>& l0, int64_t outerBlock, int64_t kBlock, Location where) const {
         const Range outer = Outer(outerBlock), k = K(kBlock);
         const Buffer& buffer = stored_.inL1 ? buffer_[0] : buffer_[size_t(Holding(PieceAt(outerBlock, kBlock)))];
-        Split(l0, L1(buffer), buffer.lie, outer.start - buffer.piece.outer.start, k.start - buffer.piece.k.start,
+        Split(l0, L1(buffer), buffer.layout, outer.start - buffer.piece.outer.start, k.start - buffer.piece.k.start,
               OrderOf(outerBlock, kBlock), where);
     }
 
 private:
     struct Buffer {
         Piece piece;               // empty: none
-        Lie<T> lie;
+        PieceLayout<T> layout;
         bool onItsWay = false;     // filled, but MTE1 has not waited for it
         int64_t used = 0;
     };
@@ -98,7 +97,7 @@ private:
             if (buffer.onItsWay) WaitFilled(buffer, where);
             if (buffer.piece.outer.size != 0) Order(HardEvent::MTE1_MTE2, CubeMemory::Current().l1Freed, where);
             buffer.piece = piece;
-            buffer.lie = Lie<T>(piece, stored_.transposed, SingleRow(piece.outer.size));
+            buffer.layout = PieceLayout<T>(piece, stored_.transposed, SingleRow(piece.outer.size));
             Copy(buffer, where);
             const EventPipes pipes = PipesOf(HardEvent::MTE2_MTE1);
             Core::Current().SetFlag(pipes.source, pipes.destination, FilledId(buffer), where);
@@ -109,10 +108,10 @@ private:
     }
     void Copy(const Buffer& buffer, Location where) const {
         const Piece& piece = buffer.piece;
-        if (!basePieces_) return CopyIn(L1(buffer), buffer.lie, stored_, piece, piece, where);
+        if (!basePieces_) return CopyIn(L1(buffer), buffer.layout, stored_, piece, piece, where);
         for (int64_t o = piece.outer.start; o < piece.outer.start + piece.outer.size; o += baseOuter_)
             for (int64_t k = piece.k.start; k < piece.k.start + piece.k.size; k += baseK_)
-                CopyIn(L1(buffer), buffer.lie, stored_, piece,
+                CopyIn(L1(buffer), buffer.layout, stored_, piece,
                        {Clip(o, baseOuter_, piece.outer.start + piece.outer.size), Clip(k, baseK_, piece.k.start + piece.k.size)}, where);
     }
 

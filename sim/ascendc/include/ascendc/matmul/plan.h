@@ -17,7 +17,7 @@ struct Plan {
 
     static constexpr int64_t kSize = sizeof(typename T::A);
     static constexpr int64_t kBiasSize = sizeof(typename T::Bias);
-    static int64_t Side(int64_t value) { return matmul::AlignUp(value, Lie<typename T::A>::kSide); }
+    static int64_t Side(int64_t value) { return matmul::AlignUp(value, PieceLayout<typename T::A>::kSide); }
     int64_t PieceA() const { return Side(stepM * baseM) * Side(stepKa * baseK) * kSize; }
     int64_t PieceB() const { return Side(stepN * baseN) * Side(stepKb * baseK) * kSize; }
     int64_t TileA() const { return matmul::AlignUp(baseM, kRows) * Side(baseK) * kSize; }
@@ -27,8 +27,7 @@ struct Plan {
     int64_t TableBytes() const { return withBias ? matmul::AlignUp(baseN, kRows) * int64_t(sizeof(typename T::L0C)) : 0; }
     Need Memory(bool aInL1, bool bInL1) const {
         return {(aInL1 ? 0 : buffersA * PieceA()) + (bInL1 ? 0 : buffersB * PieceB()) + BiasBytes(), buffersL0 * TileA(),
-                buffersL0 * TileB(),
-                buffersL0C * TileC(), TableBytes()};
+                buffersL0 * TileB(), buffersL0C * TileC(), TableBytes()};
     }
 };
 
@@ -47,12 +46,12 @@ Plan<T> PlanOf(const TCubeTiling& t, Location where) {
     CheckField("baseN", t.baseN, 1, kMost, where);
     CheckField("baseK", t.baseK, 1, kMost, where);
     for (const auto& [name, value] : {std::pair{"singleCoreM", t.singleCoreM}, {"singleCoreN", t.singleCoreN},
-                                      {"singleCoreK", t.singleCoreK},
-                                      {"M", t.M}, {"N", t.N}, {"Ka", t.Ka}, {"Kb", t.Kb}, {"depthA1", t.depthA1}, {"depthB1", t.depthB1},
-                                      {"stepM", t.stepM}, {"stepN", t.stepN}, {"stepKa", t.stepKa}, {"stepKb", t.stepKb}})
+                                      {"singleCoreK", t.singleCoreK}, {"M", t.M}, {"N", t.N}, {"Ka", t.Ka}, {"Kb", t.Kb},
+                                      {"depthA1", t.depthA1}, {"depthB1", t.depthB1}, {"stepM", t.stepM}, {"stepN", t.stepN},
+                                      {"stepKa", t.stepKa}, {"stepKb", t.stepKb}})
         CheckField(name, value, 1, INT32_MAX, where);
-    for (const auto& [name, value] : {std::pair{"dbL0A", t.dbL0A}, {"dbL0B", t.dbL0B}, {"dbL0C", t.dbL0C}}) CheckField(name, value, 1,
-            kBuffers, where);
+    for (const auto& [name, value] : {std::pair{"dbL0A", t.dbL0A}, {"dbL0B", t.dbL0B}, {"dbL0C", t.dbL0C}})
+        CheckField(name, value, 1, kBuffers, where);
     CheckField("iterateOrder", t.iterateOrder, 0, 1, where);
     const auto whole = [&](const char* name, int64_t value, int64_t unit, int64_t single) {
         if (value % unit != 0 && value < single)
@@ -68,8 +67,7 @@ Plan<T> PlanOf(const TCubeTiling& t, Location where) {
     const auto buffers = [&](const char* depthName, int64_t depth, int64_t step, const char* stepName) {
         if (depth < step)
             Refuse(Rule::Argument, kTilingCall, depthName, std::string("TCubeTiling: ") + depthName + " is " + std::to_string(depth) +
-                   ", fewer base "
-                   "matrices than the " + std::to_string(step) + " of one copy (" + stepName + ")", where);
+                   ", fewer base matrices than the " + std::to_string(step) + " of one copy (" + stepName + ")", where);
         return std::min<int64_t>(depth / step, kBuffers);
     };
     p.buffersA = buffers("depthA1", t.depthA1, p.stepM * p.stepKa, "stepM * stepKa");
@@ -88,8 +86,7 @@ void CheckMemory(const Plan<T>& p, bool aInL1, bool bInL1, Location where) {
         const int64_t have = int64_t(core.LocalBytes(memory));
         if (bytes > have)
             Refuse(Rule::LocalMemoryOverflow, kTilingCall, "tiling", std::string("TCubeTiling does not fit ") + MemoryName(memory) + ": " +
-                   what + " need " +
-                   std::to_string(bytes) + " bytes, " + core.Soc().name + " has " + std::to_string(have), where);
+                   what + " need " + std::to_string(bytes) + " bytes, " + core.Soc().name + " has " + std::to_string(have), where);
     };
     const auto times = [](int64_t a, int64_t b) { return std::to_string(a) + " x " + std::to_string(b); };
     const std::string two = std::to_string(p.buffersL0) + " base matrices of ";

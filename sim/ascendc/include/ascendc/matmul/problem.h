@@ -65,8 +65,8 @@ void CheckExtent(const char* call, const char* name, const Stored<T>& s, int64_t
     if (have != 0 && need > have)
         Refuse(Rule::OutOfRange, call, name, std::string(name) + " is read as " + std::to_string(rows) + " x " + std::to_string(columns) +
                " with " + std::to_string(s.Pitch()) + " elements from row to row: " + std::to_string(need) +
-                   " elements from the address given, its GlobalTensor has " +
-               std::to_string(have) + " (SetOrgShape, SetSingleShape and SetTail say the sizes)", where);
+               " elements from the address given, its GlobalTensor has " + std::to_string(have) +
+               " (SetOrgShape, SetSingleShape and SetTail say the sizes)", where);
 }
 
 template <typename T>
@@ -90,11 +90,9 @@ void CheckProblem(const char* call, const Problem<T>& p, bool withBias, bool wid
     if (p.hasBias && !withBias)
         Refuse(Rule::Argument, call, "", "SetBias, but the tiling has isBias 0: EnableBias(true) on the host", where);
     const auto pitch = [&](const char* name, bool inGm, bool nz, int64_t elements) {
-        constexpr int64_t kWidest = 65535;
-        if (inGm && !nz && elements > kWidest && !wideRows)
+        if (inGm && !nz && elements > kWidestPitch && !wideRows)
             Refuse(Rule::StrideLimit, call, name, std::string(name) + " has rows of " + std::to_string(elements) +
-                   " elements; more than 65535 "
-                   "need a MatmulConfig with intrinsicsCheck, GetNormalConfig(true)", where);
+                   " elements; more than 65535 need a MatmulConfig with intrinsicsCheck, GetNormalConfig(true)", where);
     };
     pitch("A", !p.a.inL1, p.a.nz, p.a.Pitch());
     pitch("B", !p.b.inL1, p.b.nz, p.b.Pitch());

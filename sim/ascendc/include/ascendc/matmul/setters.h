@@ -2,12 +2,12 @@
 #pragma once
 
 #include "ascendc/matmul/engine.h"
-#include "ascendc/not_modelled.h"
+#include "ascendc/matmul/not_modelled.h"
 
 namespace sim::matmul {
 
 template <typename AType, typename BType, typename CType, typename BiasType, const auto& CFG>
-class Setters {
+class Setters : public Refused {
 public:
     using T = Types<AType, BType, CType, BiasType>;
     static_assert(!CFG.isNBatch, "batches (isNBatch) are not modelled");
@@ -25,19 +25,19 @@ public:
         Restart();
     }
     void SetTensorA(const GlobalTensor<typename T::A>& gm, bool isTransposeA = false, Location where = Location::Here()) {
-        Give<AType>("SetTensorA", problem_.a, isTransposeA, where).gm = gm;
+        GiveA(isTransposeA, where).gm = gm;
         problem_.hasA = true;
     }
     void SetTensorB(const GlobalTensor<typename T::B>& gm, bool isTransposeB = false, Location where = Location::Here()) {
-        Give<BType>("SetTensorB", problem_.b, isTransposeB, where).gm = gm;
+        GiveB(isTransposeB, where).gm = gm;
         problem_.hasB = true;
     }
     void SetTensorA(const LocalTensor<typename T::A>& leftMatrix, bool isTransposeA = false, Location where = Location::Here()) {
-        SetLocal(Give<AType>("SetTensorA", problem_.a, isTransposeA, where), ubA_, "SetTensorA", leftMatrix, where);
+        SetLocal(GiveA(isTransposeA, where), ubA_, "SetTensorA", leftMatrix, where);
         problem_.hasA = true;
     }
     void SetTensorB(const LocalTensor<typename T::B>& rightMatrix, bool isTransposeB = false, Location where = Location::Here()) {
-        SetLocal(Give<BType>("SetTensorB", problem_.b, isTransposeB, where), ubB_, "SetTensorB", rightMatrix, where);
+        SetLocal(GiveB(isTransposeB, where), ubB_, "SetTensorB", rightMatrix, where);
         problem_.hasB = true;
     }
     void SetBias(const GlobalTensor<typename T::Bias>& biasGlobal) {
@@ -72,18 +72,6 @@ public:
         problem_.hasScale = true;
         Restart();
     }
-    template <typename Vector> void SetQuantVector(const Vector&) {
-        static_assert(kNever<Vector>, "AscendC API not modelled: SetQuantVector");
-    }
-    template <typename... Arguments> void SetBatchNum(Arguments...) {
-        static_assert(kNever<Arguments...>, "AscendC API not modelled: SetBatchNum");
-    }
-    template <typename... Arguments> void IterateBatch(Arguments&&...) {
-        static_assert(kNever<Arguments...>, "AscendC API not modelled: IterateBatch");
-    }
-    template <typename... Arguments> void SetNBatchOutNum(Arguments...) {
-        static_assert(kNever<Arguments...>, "AscendC API not modelled: SetNBatchOutNum");
-    }
     void SetLocalWorkspace(const LocalTensor<uint8_t>&) {}   // UB for layout changes by vector cores; here the copy makes them
     void SetSubBlockIdx(uint8_t) {}                          // the core knows which it is
 
@@ -99,8 +87,7 @@ protected:
     void NeedRegistered(const char* call, Location where) const {
         if (!registered_)
             Refuse(Rule::Argument, call, "", std::string(call) +
-                   " of an object that is not registered: REGIST_MATMUL_OBJ with a tiling, or Init, comes first",
-                   where);
+                   " of an object that is not registered: REGIST_MATMUL_OBJ with a tiling, or Init, comes first", where);
     }
     TCubeTiling TilingWithOrder() const {
         TCubeTiling t = tiling_;
@@ -118,16 +105,23 @@ protected:
     int64_t at_ = -1;   // the base matrix of the last Iterate, -1 before the first
 
 private:
-    template <typename Type, typename Number>
-    Stored<Number>& Give(const char* call, Stored<Number>& matrix, bool transposed, Location where) {
-        CheckTranspose<Type>(call, transposed, where);
+    Stored<typename T::A>& GiveA(bool transposed, Location where) {
+        CheckTranspose<AType>("SetTensorA", transposed, where);
         Restart();
-        matrix = {};
-        const bool isB = &matrix == static_cast<void*>(&problem_.b);
-        matrix.transposed = transposed != isB;   // B is [k, n] unless it is given transposed
-        matrix.nz = Type::format == CubeFormat::NZ;
-        (isB ? ubB_ : ubA_) = {};
-        return matrix;
+        ubA_ = {};
+        problem_.a = {};
+        problem_.a.transposed = transposed;
+        problem_.a.nz = AType::format == CubeFormat::NZ;
+        return problem_.a;
+    }
+    Stored<typename T::B>& GiveB(bool transposed, Location where) {
+        CheckTranspose<BType>("SetTensorB", transposed, where);
+        Restart();
+        ubB_ = {};
+        problem_.b = {};
+        problem_.b.transposed = !transposed;   // [k, n] unless it is given transposed
+        problem_.b.nz = BType::format == CubeFormat::NZ;
+        return problem_.b;
     }
     template <typename Number>
     static void SetLocal(Stored<Number>& matrix, LocalTensor<Number>& ub, const char* call, const LocalTensor<Number>& local,
@@ -143,8 +137,7 @@ private:
             Refuse(Rule::Argument, call, "", "a matrix in L1 is NZ there: its MatmulType has to say CubeFormat::NZ", where);
         if (matrix.transposed && sizeof(Number) != 2)
             Refuse(Rule::Dtype, call, "", std::string("a transposed matrix of ") + DtypeName<Number>() +
-                   " in L1 is not modelled: only 16-bit fractals "
-                   "are transposed from NZ", where);
+                   " in L1 is not modelled: only 16-bit fractals are transposed from NZ", where);
         matrix.l1 = local;
         matrix.inL1 = true;
     }
