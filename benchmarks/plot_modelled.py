@@ -95,7 +95,7 @@ def draw(op: str, rows: list[dict], picture: Path) -> None:
     times.set(yscale="log", ylabel="us", ylim=(1, None), title=f"{op}, d = {HIDDEN}, n = {STREAMS}, bfloat16")
     times.set_xscale("log", base=2)
     times.legend(frameon=False, loc="upper left", fontsize=9)
-    shares.set(ylabel="% of HBM bandwidth", ylim=(0, 105), xlabel="T, tokens", xticks=[t for t in TOKENS if t <= last][::2])
+    shares.set(ylabel="% of HBM bandwidth", ylim=(0, 105), xlabel="T, tokens", xticks=[4**i for i in range(9) if 4**i <= last])
     shares.xaxis.set_major_formatter("{x:.0f}")
     times.yaxis.set_major_formatter("{x:.0f}")
     for axes in (times, shares):
