@@ -68,8 +68,9 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<Task> queue_;
-    uint64_t appended_ = 0, done_ = 0;
-    bool started_ = false, stopping_ = false, dropping_ = false, finished_ = false;
+    std::atomic<uint64_t> appended_{0}, done_{0};  // written under the mutex
+    std::atomic<bool> stopping_{false};
+    bool started_ = false, dropping_ = false, finished_ = false;
     double clock_ = 0;
     WorkResult failure_;
     uint64_t skipBefore_ = 0;   // tasks up to this number do not run: one before them failed
