@@ -2,7 +2,7 @@
 #pragma once
 
 #include "register/tilingdata_base.h"
-#include "sim/ascendc/include/kernel_tiling/cube_tiling.h"
+#include "../../../../ascendc/include/kernel_tiling/cube_tiling.h"
 
 namespace optiling {
 
