@@ -1,5 +1,5 @@
 // y[j] = post[j] * x + sum over i of comb[i, j] * residual[i]
-#include "register/op_def_registry.h"
+#include "../common/op_def_parts.h"
 
 namespace ops {
 
@@ -12,17 +12,7 @@ public:
         LikePost(this->Input("comb"));      // [T, hc_mult, hc_mult] or [b, s, hc_mult, hc_mult]: row i is the source stream
         LikeX(this->Output("y"));           // like residual
 
-        OpAICoreConfig config;
-        config.DynamicCompileStaticFlag(true)
-            .DynamicFormatFlag(true)
-            .DynamicRankSupportFlag(true)
-            .DynamicShapeSupportFlag(true)
-            .NeedCheckSupportFlag(false)
-            .PrecisionReduceFlag(false)
-            .ExtendCfgInfo("opFile.value", "hc_post");
-        this->AICore().AddConfig("ascend910b", config);
-        this->AICore().AddConfig("ascend910_93", config);
-        this->AICore().AddConfig("ascend950", config);
+        OnAllSocs(*this, "hc_post");
     }
 
 private:
@@ -34,10 +24,6 @@ private:
     static void LikePost(OpParamDef& parameter) {
         Columns(parameter, {ge::DT_FLOAT, ge::DT_BF16, ge::DT_FLOAT16, ge::DT_FLOAT, ge::DT_BF16, ge::DT_FLOAT16, ge::DT_FLOAT,
                             ge::DT_BF16, ge::DT_FLOAT16});
-    }
-    static void Columns(OpParamDef& parameter, const std::vector<ge::DataType>& types) {
-        const std::vector<ge::Format> formats(types.size(), ge::FORMAT_ND);
-        parameter.ParamType(REQUIRED).DataType(types).Format(formats).UnknownShapeFormat(formats);
     }
 };
 OP_ADD(HcPost);

@@ -1,5 +1,5 @@
 // inv_rms, projection by hc_fn, Sinkhorn and the weighted sum of the streams in one launch
-#include "register/op_def_registry.h"
+#include "../common/op_def_parts.h"
 
 namespace ops {
 
@@ -18,28 +18,7 @@ public:
         this->Attr("hc_eps").AttrType(OPTIONAL).Float(1e-6f);
         this->Attr("norm_eps").AttrType(OPTIONAL).Float(1e-6f);
 
-        OpAICoreConfig config;
-        config.DynamicCompileStaticFlag(true)
-            .DynamicFormatFlag(true)
-            .DynamicRankSupportFlag(true)
-            .DynamicShapeSupportFlag(true)
-            .NeedCheckSupportFlag(false)
-            .PrecisionReduceFlag(false)
-            .ExtendCfgInfo("opFile.value", "hc_pre");
-        this->AICore().AddConfig("ascend910b", config);
-        this->AICore().AddConfig("ascend910_93", config);
-        this->AICore().AddConfig("ascend950", config);
-    }
-
-private:
-    // The three dtype columns: x in bfloat16, float16, float32.
-    static void Float(OpParamDef& parameter) { Columns(parameter, ge::DT_FLOAT, ge::DT_FLOAT); }
-    static void LikeX(OpParamDef& parameter) { Columns(parameter, ge::DT_BF16, ge::DT_FLOAT16); }
-    static void Columns(OpParamDef& parameter, ge::DataType first, ge::DataType second) {
-        parameter.ParamType(REQUIRED)
-            .DataType({first, second, ge::DT_FLOAT})
-            .Format({ge::FORMAT_ND, ge::FORMAT_ND, ge::FORMAT_ND})
-            .UnknownShapeFormat({ge::FORMAT_ND, ge::FORMAT_ND, ge::FORMAT_ND});
+        OnAllSocs(*this, "hc_pre");
     }
 };
 OP_ADD(HcPre);
