@@ -14,9 +14,9 @@ constexpr uint32_t kMaxTileColumns = 1024;   // repeat strides end at 255 blocks
 constexpr uint32_t kMaxGroupTokens = 64;
 constexpr uint32_t kTokensPerCore = 16;
 constexpr uint64_t kMaxNd2NzColumns = 65535;  // row pitch that a DMA into L1 can have, elements
-constexpr uint32_t kTerms = 3;               // bfloat16 numbers that make up a float32 one
+constexpr uint32_t kTerms = 3;               // 16-bit numbers that make up a float32 one
 constexpr uint32_t kMaxBlockRows = 256;
-constexpr uint32_t kFullLine = 256;          // columns of bfloat16 in 512 B, an L2 line
+constexpr uint32_t kLineBytes = 512;         // of L2
 constexpr uint32_t kMaxTileRows = 128;
 constexpr uint32_t kReservedL1 = 256;        // bytes at the end of L1 that belong to the system
 constexpr uint32_t kMinCubeTokens = 16;      // rows that fill up a last fractal are copies of the first tokens
@@ -27,6 +27,8 @@ constexpr double kSyncAll = 2000;
 constexpr double kSplitTerms = 5000;         // hc_fn -> terms on all vector cores, written and ordered
 constexpr double kScaleTerms = 7000;         // float16: the maxima of its rows before, and one more SyncAll
 constexpr double kLatencies = 3000;          // GM -> L1 -> L0 -> GM of an otherwise empty block
+constexpr double kMmadStart = 16;            // estimate: an array 16 deep fills up
+constexpr double kHalfDepth = 16, kFloatDepth = 4, kFloatDepthRegbase = 1;  // of K in a cycle, facts on AscendC 7.2
 
 HcPreShares Share(uint64_t units, uint64_t count) {
     return {static_cast<uint32_t>(count), static_cast<uint32_t>(units % count), static_cast<uint32_t>(units / count)};
@@ -34,9 +36,13 @@ HcPreShares Share(uint64_t units, uint64_t count) {
 uint64_t Longest(const HcPreShares& s) { return s.units + (s.longer != 0); }
 
 uint32_t ElementBytes(HcPreType type) { return type == HcPreType::Float32 ? 4 : 2; }
+uint32_t Terms(HcPreType type) { return type == HcPreType::Float32 ? 1 : kTerms; }  // matrices that hc_fn is for the cube
 
-// Cycles of the weighted sum of one token: n casts, n products, n - 1 sums, one cast of d columns.
-double RowCycles(const HcPreShape& s) { return 3.0 * static_cast<double>(s.hcMult) * static_cast<double>(s.hidden) / kFloatLanes; }
+// Cycles of the weighted sum of one token: n products, n - 1 sums of d columns; 16 bits: n + 1 casts.
+double RowCycles(const HcPreShape& s) {
+    const double passes = s.type == HcPreType::Float32 ? 2 : 3;
+    return passes * static_cast<double>(s.hcMult) * static_cast<double>(s.hidden) / kFloatLanes;
+}
 
 void SliceK(HcPreTilingData& p, const ChipSpec& chip) {
     const uint64_t units = CeilDiv(p.rowElements, kUnit);
@@ -108,17 +114,17 @@ Result<HcPrePlan> PlanDecode(HcPreTilingData p, const HcPreShape& s, const ChipS
 
 // Whether the cube can take this shape at all.
 bool FitsCube(const HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
-    return s.type != HcPreType::Float32 && s.tokens >= kMinCubeTokens && chip.cubeCores != 0 &&
-           chip.vectorCores == 2 * chip.cubeCores && p.rowElements <= kMaxNd2NzColumns - kUnit;
+    return s.tokens >= kMinCubeTokens && chip.cubeCores != 0 && chip.vectorCores == 2 * chip.cubeCores &&
+           p.rowElements <= kMaxNd2NzColumns - kUnit;
 }
 
-// Columns of K in L0 by the room for three terms and 16 tokens in L0B, rows by the rest.
-void SetL0(HcPreTilingData& p, const ChipSpec& chip) {
-    const uint64_t columns = kTerms * AlignUp(p.mix, kUnit) + kUnit;
+// Columns of K in L0 by the room for the terms and 16 tokens in L0B, rows by the rest.
+void SetL0(HcPreTilingData& p, HcPreType type, const ChipSpec& chip) {
+    const uint64_t columns = Terms(type) * AlignUp(p.mix, kUnit) + kUnit, element = ElementBytes(type);
     p.kL0 = 8 * kUnit;
-    while (p.kL0 > kUnit && 2 * columns * p.kL0 * 2 > chip.l0bBytes) p.kL0 /= 2;
+    while (p.kL0 > kUnit && 2 * columns * p.kL0 * element > chip.l0bBytes) p.kL0 /= 2;
     // L0A: two tiles; on the 950 also two groups of 16 tokens, which a tile there does not hold in one piece.
-    const uint64_t rows = chip.l0aBytes / (2 * p.kL0 * 2) - (chip.regbase ? kUnit : 0);
+    const uint64_t rows = chip.l0aBytes / (2 * p.kL0 * element) - (chip.regbase ? kUnit : 0);
     p.tileRows = static_cast<uint32_t>(Min(kMaxTileRows, AlignDown(rows, kUnit)));
 }
 uint64_t MaxBlockRows(const HcPreTilingData& p, const ChipSpec& chip) {
@@ -126,15 +132,22 @@ uint64_t MaxBlockRows(const HcPreTilingData& p, const ChipSpec& chip) {
 }
 
 // Columns of K in L1: two buffers of a block's tokens and the terms; whole 512 B of GM if they fit.
-void SetL1(HcPreTilingData& p, const ChipSpec& chip) {
-    const uint64_t perColumn = 2 * (p.blockRows + kTerms * AlignUp(p.mix, kUnit)) * 2;
+void SetL1(HcPreTilingData& p, HcPreType type, const ChipSpec& chip) {
+    const uint64_t element = ElementBytes(type), line = kLineBytes / element;
+    const uint64_t perColumn = 2 * (p.blockRows + Terms(type) * AlignUp(p.mix, kUnit)) * element;
     const uint64_t fit = Min((chip.l1Bytes - kReservedL1) / perColumn, 1024);
-    p.kL1 = static_cast<uint32_t>(fit >= 2 * kFullLine ? AlignDown(fit, kFullLine) : AlignDown(fit, p.kL0));
+    p.kL1 = static_cast<uint32_t>(fit >= 2 * line ? AlignDown(fit, line) : AlignDown(fit, p.kL0));
 }
 
-// Cycles in which a cube core brings in its tokens, which no other one reads, and the terms, which all do.
-double CubeCycles(const HcPreTilingData& p, double rows, double columns) {
-    return columns * 2 * (rows / kGmBytesPerCycle + kTerms * p.mix / kL2BytesPerCycle);
+// Cycles of a cube core: it brings in its tokens, which no other one reads, and the terms, which all do, while the array multiplies.
+double CubeCycles(const HcPreTilingData& p, HcPreType type, const ChipSpec& chip, double rows, double columns) {
+    const double terms = Terms(type), groups = rows / kUnit;
+    const double transfer = columns * ElementBytes(type) * (rows / kGmBytesPerCycle + terms * p.mix / kL2BytesPerCycle);
+    const double depth = type != HcPreType::Float32 ? kHalfDepth : chip.regbase ? kFloatDepthRegbase : kFloatDepth;
+    const double steps = groups * (terms * static_cast<double>(CeilDiv(p.mix, kUnit)) + 1) / depth;
+    const double starts = (rows / p.tileRows * terms + groups) * kMmadStart / p.kL0;
+    const double multiply = columns * (steps + starts);
+    return transfer > multiply ? transfer : multiply;
 }
 
 // One block of tokens and one part of K for each cube core; 0: none fits.
@@ -144,17 +157,17 @@ double PlanGrid(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
     for (uint64_t blocks = 1; blocks <= Min(chip.cubeCores, rowUnits); ++blocks) {
         const uint64_t rows = CeilDiv(rowUnits, blocks) * kUnit, parts = Min(chip.cubeCores / blocks, CeilDiv(units, kMinUnits));
         if (rows > MaxBlockRows(p, chip)) continue;
-        const double cycles = CubeCycles(p, static_cast<double>(rows), static_cast<double>(CeilDiv(units, parts) * kUnit));
+        const double cycles = CubeCycles(p, s.type, chip, static_cast<double>(rows), static_cast<double>(CeilDiv(units, parts) * kUnit));
         if (least != 0 && cycles > least) continue;  // of equals the one with most blocks: most of them are shorter
         least = cycles;
         p.blocks = Share(rowUnits, blocks);
         p.kParts = Share(units, parts);
         p.blockRows = static_cast<uint32_t>(rows);
     }
-    const double rowsAfter = static_cast<double>(CeilDiv(s.tokens, chip.vectorCores));
+    const double element = ElementBytes(s.type), rowsAfter = static_cast<double>(CeilDiv(s.tokens, chip.vectorCores));
     // x that has left L2 comes from GM once more.
-    const bool inL2 = s.tokens * p.rowElements * 2 <= chip.l2Bytes / 4 * 3;
-    const double again = inL2 ? 0 : rowsAfter * p.rowElements * 2 / (kGmBytesPerCycle / 2);
+    const bool inL2 = s.tokens * p.rowElements * ElementBytes(s.type) <= chip.l2Bytes / 4 * 3;
+    const double again = inL2 ? 0 : rowsAfter * p.rowElements * element / (kGmBytesPerCycle / 2);
     const double after = RowCycles(s) * rowsAfter;
     return least == 0 ? 0 : least + kSyncAll + (after > again ? after : again);
 }
@@ -163,7 +176,8 @@ double PlanGrid(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
 // with what is written meanwhile, L2 has to hold those of less than two rounds.
 double PlanStream(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
     const uint64_t rowUnits = CeilDiv(s.tokens, kUnit);
-    const uint64_t inL2 = AlignDown(chip.l2Bytes / (2 * chip.cubeCores * static_cast<uint64_t>(p.rowElements) * 2), kUnit);
+    const uint64_t roundBytes = chip.cubeCores * static_cast<uint64_t>(p.rowElements) * ElementBytes(s.type);  // a token for each core
+    const uint64_t inL2 = AlignDown(chip.l2Bytes / (2 * roundBytes), kUnit);
     const uint64_t maxRows = Max(kUnit, Min(MaxBlockRows(p, chip), inL2));
     const uint64_t first = CeilDiv(rowUnits * kUnit, maxRows * chip.cubeCores);
     double least = 0;
@@ -171,8 +185,8 @@ double PlanStream(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip)
         const uint64_t blocks = Min(rowUnits, rounds * chip.cubeCores), rows = CeilDiv(rowUnits, blocks) * kUnit;
         const HcPreShares shares = Share(rowUnits, blocks);
         const uint64_t ofCore = (rounds * shares.units + CeilDiv(shares.longer, chip.cubeCores)) * kUnit;  // tokens, over all rounds
-        const double cycles = CubeCycles(p, static_cast<double>(ofCore), p.rowElements) +
-                              static_cast<double>(rounds - 1) * CubeCycles(p, 0, p.rowElements) +
+        const double cycles = CubeCycles(p, s.type, chip, static_cast<double>(ofCore), p.rowElements) +
+                              static_cast<double>(rounds - 1) * CubeCycles(p, s.type, chip, 0, p.rowElements) +
                               static_cast<double>(rows) / 2 * RowCycles(s);
         if (least != 0 && cycles >= least) continue;
         least = cycles;
@@ -204,10 +218,11 @@ Result<HcPrePlan> FinishCube(HcPreTilingData p, uint64_t key, const HcPreShape& 
     p.partialPitch = static_cast<uint32_t>(AlignUp(p.mix, 8) + kUnit);
     p.squareColumn = static_cast<uint32_t>(AlignUp(p.mix, 8));
     p.parts = p.kParts.count;
-    p.termPitch = static_cast<uint32_t>(AlignUp(p.rowElements, kUnit));
+    const bool split = Terms(s.type) != 1;
+    p.termPitch = split ? static_cast<uint32_t>(AlignUp(p.rowElements, kUnit)) : p.rowElements;
     p.cubeCores = chip.cubeCores;
     p.scaled = s.type == HcPreType::Float16;
-    SetL1(p, chip);
+    SetL1(p, s.type, chip);
     p.rows.mixPitch = p.partialPitch;
     p.rows.mixScales = p.scaled * p.squareColumn;
     p.rows.mixParts = p.parts;
@@ -219,12 +234,12 @@ Result<HcPrePlan> FinishCube(HcPreTilingData p, uint64_t key, const HcPreShape& 
         p.rows.rowsPerFormer = p.rows.rowsPerTail = p.blockRows / 2;
         p.rows.usedCores = p.rows.formerCores = chip.vectorCores;
     }
-    if (!TileTerms(p, chip) || !TileSinkhornRows(p.rows, chip, 2))
+    if ((split && !TileTerms(p, chip)) || !TileSinkhornRows(p.rows, chip, ElementBytes(s.type)))
         return Error("hc_pre: %s has %" PRIu64 " B of UB, too few for one token of hc_mult %" PRId64, chip.name, chip.ubBytes, s.hcMult);
     p.ubBytes = static_cast<uint32_t>(Max(p.ubBytes, p.rows.ubBytes));
-    const uint64_t terms = AlignUp(static_cast<uint64_t>(kTerms) * p.mix * p.termPitch, kFullLine);
+    const uint64_t terms = split ? AlignUp(static_cast<uint64_t>(kTerms) * p.mix * p.termPitch * 2, kLineBytes) : 0;
     const uint64_t scales = p.scaled * (p.slices.count + 1) * static_cast<uint64_t>(p.squareColumn);  // maxima of each slice, scales
-    return HcPrePlan{key, chip.cubeCores, terms * 2 + (s.tokens * p.parts * p.partialPitch + scales) * 4, p};
+    return HcPrePlan{key, chip.cubeCores, terms + (s.tokens * p.parts * p.partialPitch + scales) * 4, p};
 }
 
 }  // namespace
@@ -252,12 +267,12 @@ Result<HcPrePlan> TileHcPre(const HcPreShape& s, const ChipSpec& chip) {
     SliceK(p, chip);
     if (!FitsCube(p, s, chip)) return PlanDecode(p, s, chip);
 
-    SetL0(p, chip);
+    SetL0(p, s.type, chip);
     HcPreTilingData grid = p, stream = p;
     const double gridCycles = PlanGrid(grid, s, chip), streamCycles = PlanStream(stream, s, chip);
     const bool streams = gridCycles == 0 || streamCycles < gridCycles;
-    const double scaling = s.type == HcPreType::Float16 ? kScaleTerms : 0;
-    const double cube = kSplitTerms + scaling + kSyncAll + kLatencies + (streams ? streamCycles : gridCycles);
+    const double terms = s.type == HcPreType::Float32 ? 0 : kSplitTerms + kSyncAll + (s.type == HcPreType::Float16 ? kScaleTerms : 0);
+    const double cube = terms + kLatencies + (streams ? streamCycles : gridCycles);
     const double rows = static_cast<double>(CeilDiv(s.tokens, chip.vectorCores));
     const double vector = DecodeCycles(p, s.tokens, chip) + RowCycles(s) * rows + kSyncAll;
     if (vector <= cube) return PlanDecode(p, s, chip);

@@ -14,11 +14,9 @@ extern "C" __global__ __aicore__ void hc_pre(GM_ADDR x, GM_ADDR hcFn, GM_ADDR hc
     const hc::RowTensors tensors{hcScale, hcBase, x, y, post, combFrag};
     if (TILING_KEY_IS(0)) {
         hc::Decode<DTYPE_X>(tensors, hcFn, user, plan, &pipe);
-#if ORIG_DTYPE_X != DT_FLOAT  // the cube multiplies 16-bit x only
     } else if (TILING_KEY_IS(1)) {
         hc::Grid<DTYPE_X>(tensors, hcFn, user, plan, &pipe);
     } else if (TILING_KEY_IS(2)) {
         hc::Stream<DTYPE_X>(tensors, hcFn, user, plan, &pipe);
-#endif
     }
 }

@@ -1,6 +1,7 @@
-// Projection on the cube: a block of tokens times the terms of hc_fn over a part of K, and 16 tokens at a time times themselves.
+// Projection on the cube: a block of tokens times the terms of hc_fn (float32: hc_fn itself) over a part of K, and 16 tokens at a time
+// times themselves.
 //
-//   partial[part][t][m]                       = sum over terms and k of x[t, k] * term[m, k]        products exact, sums in float32
+//   partial[part][t][m]                       = sum over terms and k of x[t, k] * term[m, k]        16-bit products exact; sums in float32
 //   partial[part][t][squareColumn + t' % 16]  = sum over k of x[t, k] * x[t', k], t' in the 16 tokens of t
 #pragma once
 
@@ -18,6 +19,7 @@ public:
         partials_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(partials));
         plan_ = plan;
         columns_ = AlignUp(plan_.mix, kUnit);
+        if constexpr (sizeof(T) == sizeof(float)) AscendC::SetHF32Mode(false);  // all 24 bits, whatever ran before
         pipe->InitBuffer(xL1_, 2, plan_.blockRows * plan_.kL1 * sizeof(T));
         pipe->InitBuffer(termsL1_, 2, kTerms * columns_ * plan_.kL1 * sizeof(T));
         pipe->InitBuffer(xL0_, 2, plan_.tileRows * plan_.kL0 * sizeof(T));
@@ -55,8 +57,10 @@ public:
     }
 
 private:
-    static constexpr uint32_t kFractal = kUnit * kUnit;    // elements, of bfloat16 and of float32 sums
-    static constexpr uint32_t kOrderedFractals = 10;       // shorter Mmad into one matrix need a barrier between them
+    static constexpr uint32_t kTerms = kTermsOf<T>;
+    static constexpr uint32_t kC0 = kBlockBytes / sizeof(T);  // columns of an operand's fractal, which has 16 rows
+    static constexpr uint32_t kSumFractal = kUnit * kUnit;    // elements
+    static constexpr uint32_t kOrderedFractals = 10;          // shorter Mmad into one matrix need a barrier between them
 
     __aicore__ inline void CopyInX(const Span& rows, const Span& k, uint32_t column) {
         if (column >= k.count) return;
@@ -65,20 +69,21 @@ private:
         DataCopy(x, x_[static_cast<uint64_t>(rows.first) * plan_.rowElements + first], ToNz(rows.count, columns, plan_.rowElements, rows_));
         // Rows that fill up the last 16 get other tokens: their results are not used.
         if (rows_ != rows.count)
-            DataCopy(x[rows.count * kUnit], x_[first], ToNz(rows_ - rows.count, columns, plan_.rowElements, rows_));
+            DataCopy(x[rows.count * kC0], x_[first], ToNz(rows_ - rows.count, columns, plan_.rowElements, rows_));
         xL1_.EnQue(x);
     }
     __aicore__ inline void CopyInTerms(const Span& k, uint32_t column) {
         if (column >= k.count) return;
         const uint32_t columns = Min(plan_.kL1, k.count - column), first = k.first + column;
         AscendC::LocalTensor<T> terms = termsL1_.template AllocTensor<T>();
-        const uint32_t padding = plan_.squareColumn - plan_.mix;
         for (uint32_t term = 0; term < kTerms; ++term) {
             const AscendC::LocalTensor<T> rows = terms[term * columns_ * plan_.kL1];
             DataCopy(rows, terms_[static_cast<uint64_t>(term) * plan_.mix * plan_.termPitch + first],
                      ToNz(plan_.mix, columns, plan_.termPitch, columns_));
             // Rows up to the next multiple of 8 get other rows: the sums of those columns are not used.
-            if (padding != 0) DataCopy(rows[plan_.mix * kUnit], terms_[first], ToNz(padding, columns, plan_.termPitch, columns_));
+            for (uint32_t row = plan_.mix; row < plan_.squareColumn; row += plan_.mix)
+                DataCopy(rows[row * kC0], terms_[first],
+                         ToNz(Min(plan_.mix, plan_.squareColumn - row), columns, plan_.termPitch, columns_));
         }
         termsL1_.EnQue(terms);
     }
@@ -92,11 +97,11 @@ private:
         const AscendC::LocalTensor<T> x = xL1_.template DeQue<T>(), terms = termsL1_.template DeQue<T>();
         for (uint32_t k = 0; k < columns; k += plan_.kL0) {
             const uint32_t depth = Min(plan_.kL0, columns - k);
-            LoadTerms(terms, k, CeilDiv(depth, kUnit));
+            LoadTerms(terms, k, CeilDiv(depth, kC0));
             const AscendC::LocalTensor<T> filter = termsL0_.template DeQue<T>();
             for (uint32_t row = 0; row < rows_; row += plan_.tileRows) {
                 const uint32_t rows = Min(plan_.tileRows, rows_ - row);
-                LoadX(x, k, row, rows, CeilDiv(depth, kUnit));
+                LoadX(x, k, row, rows, CeilDiv(depth, kC0));
                 const AscendC::LocalTensor<T> left = xL0_.template DeQue<T>();
                 MultiplyTerms(sums[row * columns_], left, filter, rows, depth, fromZero && k == 0);
                 MultiplySelf(sums[rows_ * columns_ + row * kUnit], x, left, k, row, rows, depth, fromZero && k == 0);
@@ -119,10 +124,10 @@ private:
         const AscendC::LocalTensor<T> left = xL0_.template AllocTensor<T>();
 #if defined(__DAV_C310__)
         for (uint32_t i = 0; i < fractals; ++i)  // NZ as in L1
-            LoadFractals(left[i * rows * kUnit], x[(k + i * kUnit) * rows_ + row * kUnit], rows / kUnit, 1);
+            LoadFractals(left[i * rows * kC0], x[(k + i * kC0) * rows_ + row * kC0], rows / kUnit, 1);
 #else
         for (uint32_t i = 0; i < rows; i += kUnit)  // NZ -> ZZ
-            LoadFractals(left[i * fractals * kUnit], x[k * rows_ + (row + i) * kUnit], fractals, rows_ / kUnit);
+            LoadFractals(left[i * fractals * kC0], x[k * rows_ + (row + i) * kC0], fractals, rows_ / kUnit);
 #endif
         xL0_.EnQue(left);
     }
@@ -144,7 +149,7 @@ private:
             params.k = static_cast<uint16_t>(depth);
             params.cmatrixInitVal = fromZero && term == 0;
             AscendC::Mmad(sums, left, filter[term * columns_ * plan_.kL0], params);
-            if (rows * columns_ < kOrderedFractals * kFractal) AscendC::PipeBarrier<PIPE_M>();
+            if (rows * columns_ < kOrderedFractals * kSumFractal) AscendC::PipeBarrier<PIPE_M>();
         }
     }
 
@@ -152,7 +157,7 @@ private:
     __aicore__ inline void MultiplySelf(const AscendC::LocalTensor<float>& squares, const AscendC::LocalTensor<T>& x,
                                         const AscendC::LocalTensor<T>& left, uint32_t k, uint32_t row, uint32_t rows, uint32_t depth,
                                         bool fromZero) {
-        const uint32_t fractals = CeilDiv(depth, kUnit);
+        const uint32_t fractals = CeilDiv(depth, kC0);
         (void)left;  // 910B only
         AscendC::MmadParams params;
         params.m = params.n = kUnit;
@@ -161,18 +166,18 @@ private:
         if (!fromZero) AscendC::PipeBarrier<PIPE_M>();  // the same sums a step before
         for (uint32_t i = 0; i < rows; i += kUnit) {
             AscendC::LocalTensor<T> right = selfL0_.template AllocTensor<T>();
-            LoadFractals(right, x[k * rows_ + (row + i) * kUnit], fractals, rows_ / kUnit);
+            LoadFractals(right, x[k * rows_ + (row + i) * kC0], fractals, rows_ / kUnit);
             selfL0_.EnQue(right);
             right = selfL0_.template DeQue<T>();
 #if defined(__DAV_C310__)
             AscendC::LocalTensor<T> group = groupL0_.template AllocTensor<T>();  // in L0A the fractals of one group are `rows` apart
-            LoadFractals(group, x[k * rows_ + (row + i) * kUnit], fractals, rows_ / kUnit);
+            LoadFractals(group, x[k * rows_ + (row + i) * kC0], fractals, rows_ / kUnit);
             groupL0_.EnQue(group);
             group = groupL0_.template DeQue<T>();
             AscendC::Mmad(squares[i * kUnit], group, right, params);
             groupL0_.FreeTensor(group);
 #else
-            AscendC::Mmad(squares[i * kUnit], left[i * fractals * kUnit], right, params);
+            AscendC::Mmad(squares[i * kUnit], left[i * fractals * kC0], right, params);
 #endif
             selfL0_.FreeTensor(right);
         }

@@ -47,9 +47,14 @@ __aicore__ inline void Decode(const RowTensors& tensors, GM_ADDR fn, GM_ADDR par
     rows.Process(share);
 }
 
-// The workspace: the terms of hc_fn, on 512 B the partial sums, then the maxima of its rows (float16).
+// Whether hc_fn is split into terms.
+template <typename T>
+constexpr bool kSplit = kTermsOf<T> != 1;
+
+// The workspace: the terms of hc_fn if it is split, on 512 B the partial sums, then the maxima of its rows (float16).
+template <typename T>
 __aicore__ inline GM_ADDR PartialsOf(GM_ADDR workspace, const HcPreTilingData& plan) {
-    return workspace + AlignUp(kTerms * plan.mix * plan.termPitch, 256) * sizeof(uint16_t);
+    return kSplit<T> ? workspace + AlignUp(kTermsOf<T> * plan.mix * plan.termPitch, 256) * sizeof(T) : workspace;
 }
 __aicore__ inline GM_ADDR MaximaOf(GM_ADDR partials, const HcPreTilingData& plan) {
     return partials + static_cast<uint64_t>(plan.parts) * plan.rows.tokens * plan.partialPitch * sizeof(float);
@@ -58,42 +63,49 @@ __aicore__ inline GM_ADDR ScalesOf(GM_ADDR partials, const HcPreTilingData& plan
     return MaximaOf(partials, plan) + plan.slices.count * RowPitch<float>(plan.mix) * sizeof(float);
 }
 
-// Vector cores: terms in the workspace. Ends in SyncAll<false>, as does the cube cores' WaitForTerms.
+// Vector cores: terms in the workspace, if hc_fn is split. Ends in SyncAll<false>, as does the cube cores' WaitForTerms.
 template <typename T>
 __aicore__ inline void TermsOfFn(GM_ADDR fn, GM_ADDR workspace, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
-    const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
-    SplitTerms<T> split;
-    split.Init(fn, workspace, MaximaOf(PartialsOf(workspace, plan), plan), plan, pipe);
-    if (plan.scaled != 0) {
-        split.FindMaxima(core);
-        AscendC::SyncAll<false>();
-        split.FindScales(core);
+    if constexpr (kSplit<T>) {
+        const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
+        {
+            SplitTerms<T> split;
+            split.Init(fn, workspace, MaximaOf(PartialsOf<T>(workspace, plan), plan), plan, pipe);
+            if (plan.scaled != 0) {
+                split.FindMaxima(core);
+                AscendC::SyncAll<false>();
+                split.FindScales(core);
+            }
+            split.Process(core);
+            AscendC::SyncAll<false>();
+        }
+        pipe->Reset();  // the buffers that hc_fn was split in
     }
-    split.Process(core);
-    AscendC::SyncAll<false>();
 }
+template <typename T>
 __aicore__ inline void WaitForTerms(const HcPreTilingData& plan) {
-    if (plan.scaled != 0) AscendC::SyncAll<false>();
-    AscendC::SyncAll<false>();
+    if constexpr (kSplit<T>) {
+        if (plan.scaled != 0) AscendC::SyncAll<false>();
+        AscendC::SyncAll<false>();
+    }
 }
 
 template <typename T>
 __aicore__ inline void Grid(const RowTensors& tensors, GM_ADDR fn, GM_ADDR workspace, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
-    GM_ADDR partials = PartialsOf(workspace, plan);
+    GM_ADDR partials = PartialsOf<T>(workspace, plan);
     if ASCEND_IS_AIC {
         ProjectCube<T> project;
-        project.Init(tensors.x, workspace, partials, plan, pipe);
+        project.Init(tensors.x, kSplit<T> ? workspace : fn, partials, plan, pipe);
         const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
         const uint32_t block = core / plan.kParts.count, part = core % plan.kParts.count;
         const Span tokens(plan.blocks, block, plan.rows.tokens), k(plan.kParts, part, plan.rowElements);
         project.Prefetch(tokens, k);
-        WaitForTerms(plan);
+        WaitForTerms<T>(plan);
         project.Process(tokens, k, part);
         AscendC::SyncAll<false>();  // the sums are there
     }
     if ASCEND_IS_AIV {
         TermsOfFn<T>(fn, workspace, plan, pipe);
-        pipe->Reset();  // the buffers that hc_fn was split in
         const CoreShare share = ShareOfRows(plan.rows);
         PartialSums source;
         source.Init(partials, ScalesOf(partials, plan), plan, true);
@@ -117,7 +129,7 @@ __aicore__ inline void ProjectBlocks(const RowTensors& tensors, GM_ADDR terms, G
     const Span k(plan.kParts, 0, plan.rowElements);
     const uint32_t first = static_cast<uint32_t>(AscendC::GetBlockIdx());
     project.Prefetch(Span(plan.blocks, first, plan.rows.tokens), k);
-    WaitForTerms(plan);
+    WaitForTerms<T>(plan);
     for (uint32_t block = first; block < plan.blocks.count; block += plan.cubeCores) {
         if (block >= first + 2 * plan.cubeCores) AscendC::CrossCoreWaitFlag(kBlockDone);
         project.Process(Span(plan.blocks, block, plan.rows.tokens), k, 0);
@@ -127,7 +139,6 @@ __aicore__ inline void ProjectBlocks(const RowTensors& tensors, GM_ADDR terms, G
 
 template <typename T>
 __aicore__ inline void RowsOfBlocks(const RowTensors& tensors, GM_ADDR partials, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
-    pipe->Reset();  // the buffers that hc_fn was split in
     PartialSums source;
     source.Init(partials, ScalesOf(partials, plan), plan, true);
     HcPreRows<T> rows;
@@ -146,9 +157,9 @@ __aicore__ inline void RowsOfBlocks(const RowTensors& tensors, GM_ADDR partials,
 
 template <typename T>
 __aicore__ inline void Stream(const RowTensors& tensors, GM_ADDR fn, GM_ADDR workspace, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
-    GM_ADDR partials = PartialsOf(workspace, plan);
+    GM_ADDR partials = PartialsOf<T>(workspace, plan);
     if ASCEND_IS_AIC {
-        ProjectBlocks<T>(tensors, workspace, partials, plan, pipe);
+        ProjectBlocks<T>(tensors, kSplit<T> ? workspace : fn, partials, plan, pipe);
     }
     if ASCEND_IS_AIV {
         TermsOfFn<T>(fn, workspace, plan, pipe);

@@ -1,4 +1,5 @@
-// hc_fn for the cube: each float32 as the sum of three numbers of x's 16-bit type, so that products with x are exact.
+// hc_fn for the cube. With float32 x it is an operand as it is. With 16-bit x each float32 becomes the sum of three numbers of that
+// type, so that products with x are exact.
 //
 //   hi = truncated(v), mid = truncated(v - hi), lo = truncated(v - hi - mid);   terms [3][mix][termPitch] = lo, mid, hi
 //
@@ -10,10 +11,13 @@
 
 namespace hc {
 
-constexpr uint32_t kTerms = 3;
+template <typename T>
+constexpr uint32_t kTermsOf = sizeof(T) == sizeof(float) ? 1 : 3;  // matrices of x's type that make up hc_fn
 
 template <typename T>
 class SplitTerms {
+    static constexpr uint32_t kTerms = kTermsOf<T>;
+
 public:
     // maxima: [slices][mixes], then scales: [mixes], in rows of AlignUp(mix, 8) floats.
     __aicore__ inline void Init(GM_ADDR fn, GM_ADDR terms, GM_ADDR maxima, const HcPreTilingData& plan, AscendC::TPipe* pipe) {

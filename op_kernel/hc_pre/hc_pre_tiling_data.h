@@ -26,7 +26,7 @@ struct HcPreTilingData {
     uint32_t squareColumn;     // decode: the sum of squares; cube: 16 products of rows, token t's square in column t % 16
     uint32_t parts;            // partial sums of a token
 
-    // Vector cores before SyncAll: the columns of hc_fn (units of 16) that a core projects with (decode) or splits into terms.
+    // Vector cores before SyncAll: the columns of hc_fn (units of 16) that a core projects with (decode) or splits into terms (16-bit x).
     // Decode: core c has slice c % slices.count and token block c / slices.count.
     HcPreShares slices;
     uint32_t tileColumns;      // in UB at a time, multiple of 16
@@ -43,7 +43,7 @@ struct HcPreTilingData {
     HcPreShares blocks;        // decode: 1 or all cores; grid: one each; stream: block b is cube core b % cubeCores's
     HcPreShares kParts;        // stream: 1
     uint32_t cubeCores;        // that run
-    uint32_t termPitch;        // elements of a row of the terms of hc_fn: K rounded up to 16
+    uint32_t termPitch;        // elements of a row of the terms of hc_fn: K rounded up to 16; float32: K, of hc_fn itself
     uint32_t blockRows;        // of the longest block, multiple of 16
     uint32_t kL1, kL0;         // columns of K in L1 and L0 at a time
     uint32_t tileRows;         // tokens in L0A at a time, multiple of 16

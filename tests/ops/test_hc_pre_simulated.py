@@ -63,9 +63,8 @@ CASES = [
     Case((3,), 70, n=16, why="one buffer per tile; repeats past 255"),
     Case((16,), 128, law="zeros"),
     Case((5,), 96, dtype="float32", law="subnormal"),
-    Case((130,), 96, dtype="float32", law="rows", why="several groups of tokens, several rows per core"),
     Case((50,), 15, dtype="float16", n=5, iters=3),
-    Case((1100,), 40, dtype="float32", law="rows", why="tokens for every vector core: they are split, not K"),
+    Case((768,), 65520, n=1, iters=1, why="no cube plan; tokens for every vector core: they are split, not K"),
     Case((129,), 512, law="rows", n=8, key=GRID, why="F1, F2, F3: several rows per chunk; F11: the last 16 rows are one"),
     Case((3, 43), 1000, law="rows", n=6, key=GRID, iters=2, why="K is no multiple of 16 per part"),
     Case((513,), 516, law="wide", key=GRID, why="tails in tokens and K"),
@@ -77,6 +76,17 @@ CASES = [
     Case((1100,), 33, n=3, law="rows", key=STREAM, why="K = 99: one short step in L0"),
     Case((3073,), 64, law="rows", key=STREAM, why="F12: all cores; F1, F2: squares of every token of a block"),
     Case((9000,), 16, n=2, law="normal", key=STREAM, why="F8: several rounds of blocks"),
+    Case((129,), 512, dtype="float32", law="rows", n=8, key=GRID),
+    Case((3, 43), 1000, dtype="float32", law="rows", n=6, key=GRID, iters=2),
+    Case((513,), 516, dtype="float32", law="wide", key=GRID, why="tails in tokens and K"),
+    Case((200,), 333, dtype="float32", n=7, law="rows", key=GRID, why="K is odd: hc_fn's rows start anywhere"),
+    Case((529,), 72, dtype="float32", n=16, law="rows", key=GRID),
+    Case((300,), 257, dtype="float32", n=5, law="wide", key=GRID),
+    Case((130,), 96, dtype="float32", law="rows", key=STREAM),
+    Case((1100,), 33, dtype="float32", n=3, law="rows", key=STREAM, why="K = 99: three columns in the last 8"),
+    Case((1100,), 40, dtype="float32", n=1, law="rows", key=STREAM, why="3 mixes"),
+    Case((3073,), 64, dtype="float32", law="rows", key=STREAM),
+    Case((9000,), 16, dtype="float32", n=2, law="normal", key=STREAM),
 ]
 
 
@@ -98,13 +108,16 @@ def test_matches_oracle(case, soc, rng):
 
 
 PLANS = [((16,), 136, 4, DECODE), ((70,), 600, 8, GRID), ((1300,), 40, 4, STREAM)]
+every_plan = pytest.mark.parametrize("tokens, d, n, key", PLANS, ids=["decode", "grid", "stream"])
+both_sizes = pytest.mark.parametrize("dtype", ["bfloat16", "float32"])  # of the cube's operands
 
 
 @pytest.mark.parametrize("soc", SOCS)
-@pytest.mark.parametrize("tokens, d, n, key", PLANS, ids=["decode", "grid", "stream"])
-def test_results_do_not_depend_on_how_the_simulator_runs(tokens, d, n, key, soc, rng):
+@both_sizes
+@every_plan
+def test_results_do_not_depend_on_how_the_simulator_runs(tokens, d, n, key, dtype, soc, rng):
     """Two runs, host threads, and the order of everything the kernel leaves unordered: the same bits."""
-    inputs = pre_inputs("rows", rng, tokens, n, d, torch.bfloat16)
+    inputs = pre_inputs("rows", rng, tokens, n, d, DTYPES[dtype])
     want, report = run(soc, inputs, n)
     assert soc != "ascend910_93" or report.tiling_key == key
     assert report.plan["rows"]["tokens"] == tokens[0] and report.plan["blocks"]["count"] >= 1, "the plan, with the structs in it"
@@ -114,9 +127,10 @@ def test_results_do_not_depend_on_how_the_simulator_runs(tokens, d, n, key, soc,
 
 
 @pytest.mark.parametrize("soc", SOCS)
-@pytest.mark.parametrize("tokens, d, n, key", PLANS, ids=["decode", "grid", "stream"])
-def test_non_finite_tokens_keep_to_themselves(tokens, d, n, key, soc, rng):
-    inputs = pre_inputs("normal", rng, tokens, n, d, torch.bfloat16)
+@both_sizes
+@every_plan
+def test_non_finite_tokens_keep_to_themselves(tokens, d, n, key, dtype, soc, rng):
+    inputs = pre_inputs("normal", rng, tokens, n, d, DTYPES[dtype])
     clean, _ = run(soc, inputs, n)
     inputs["x"] = inputs["x"].clone()
     inputs["x"][3, 0, 5] = torch.nan
