@@ -81,12 +81,12 @@ void CheckFiniteNonNegative(const char* op, const char* argument, double value) 
     Fail(op, std::string(argument) + " must be finite in float32 and >= 0, got " + Text(value));
 }
 
-void CheckDevice(const char* op, const char* argument, const Tensor& tensor, const Tensor& x) {
+void CheckDevice(const char* op, const char* argument, const Tensor& tensor, const Tensor& x, const char* name) {
     int32_t type, typeOfX;
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(tensor.get(), &type));
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(x.get(), &typeOfX));
     if (type == typeOfX && tensor.get_device_index() == x.get_device_index()) return;
-    Fail(op, std::string(argument) + " is on " + DeviceText(tensor) + " and x on " + DeviceText(x) + ", all must be on one device");
+    Fail(op, std::string(argument) + " is on " + DeviceText(tensor) + " and " + name + " on " + DeviceText(x) + ", all must be on one device");
 }
 
 }  // namespace custom_ops

@@ -47,7 +47,7 @@ void CheckGiven(const char* op, std::initializer_list<std::pair<const char*, con
 void CheckDtype(const char* op, const char* argument, const Tensor& tensor, std::initializer_list<ScalarType> accepted);
 void CheckRange(const char* op, const char* argument, int64_t value, int64_t low, int64_t high);
 void CheckFiniteNonNegative(const char* op, const char* argument, double value);
-// `tensor` lies where `x` lies.
-void CheckDevice(const char* op, const char* argument, const Tensor& tensor, const Tensor& x);
+// `tensor` lies where `x` lies, the argument called `name`.
+void CheckDevice(const char* op, const char* argument, const Tensor& tensor, const Tensor& x, const char* name = "x");
 
 }  // namespace custom_ops

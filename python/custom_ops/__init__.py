@@ -1,4 +1,4 @@
-"""Operators for hyper-connections as `torch.ops.custom.npu_*`, and the simulated NPU they run on.
+"""Operators for hyper-connections and linear attention as `torch.ops.custom.npu_*`, and the simulated NPU they run on.
 
     import torch, custom_ops
     y, post, comb = custom_ops.hc_pre_sinkhorn(mixes, rsqrt, hc_scale, hc_base, x)
@@ -18,7 +18,7 @@ import types
 from . import _backend
 
 __version__ = "0.1.0"
-_FUNCTIONS = ("hc_head", "hc_post", "hc_pre", "hc_pre_inv_rms", "hc_pre_sinkhorn")  # of .functional
+_FUNCTIONS = ("fused_linear_attention", "hc_head", "hc_post", "hc_pre", "hc_pre_inv_rms", "hc_pre_sinkhorn")  # of .functional
 __all__ = [*_FUNCTIONS, "functional", "nn", "ops", "converter", "simulate", "sim", "npu", "KernelError", "BuildError"]
 
 _LAZY = {  # name: (module, attribute of it or None for the module)

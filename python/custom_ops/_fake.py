@@ -46,9 +46,9 @@ def check_finite_non_negative(op: str, argument: str, value: float) -> None:
         fail(op, f"{argument} must be finite in float32 and >= 0, got {value:g}")
 
 
-def check_device(op: str, argument: str, tensor: Tensor, x: Tensor) -> None:
+def check_device(op: str, argument: str, tensor: Tensor, x: Tensor, name: str = "x") -> None:
     if tensor.device != x.device:
-        fail(op, f"{argument} is on {tensor.device} and x on {x.device}, all must be on one device")
+        fail(op, f"{argument} is on {tensor.device} and {name} on {x.device}, all must be on one device")
 
 
 def check_sizes(got: Sequence[int], want: Sequence[int], message) -> None:

@@ -8,10 +8,65 @@ from torch import Tensor
 
 from . import _head
 
+_linear_attention = torch.ops.custom.npu_fused_linear_attention.default
 _post = torch.ops.custom.npu_hc_post.default
 _pre = torch.ops.custom.npu_hc_pre.default
 _inv_rms = torch.ops.custom.npu_hc_pre_inv_rms.default
 _sinkhorn = torch.ops.custom.npu_hc_pre_sinkhorn.default
+
+
+def fused_linear_attention(qkv: Tensor, gate: Tensor, beta: Tensor, conv_weight: Tensor, conv_bias: Tensor | None = None,
+                           conv_state: Tensor | None = None, recurrent_state: Tensor | None = None, *, attn_type: str, num_k_heads: int,
+                           num_v_heads: int, head_k_dim: int, head_v_dim: int, use_qk_l2norm: bool = True, gate_fold: bool = False,
+                           gate_coef: Tensor | None = None, gate_bias: Tensor | None = None, cu_seqlens: Tensor | None = None,
+                           state_indices: Tensor | None = None, has_initial_state: Tensor | None = None,
+                           token_major: bool = False) -> Tensor:
+    """A linear attention layer between its projections: causal convolution, gate and recurrent state, for prefill and decode alike.
+
+    gated_delta_rule and kda, with q | k | v = SiLU(conv(qkv)), value head h on the q and k of key head h // (Hv / Hk), for every token t:
+
+        q, k  = q / sqrt(sum q^2 + 1e-6), k / sqrt(sum k^2 + 1e-6)     with use_qk_l2norm
+        S     = exp(gate[t]) * S                                       [dk, dv]; kda: row i by exp(gate[t, i])
+        delta = beta[t] * (v[t] - S^T k[t])
+        S     = S + k[t] delta^T
+        out   = S^T q[t] / sqrt(dk)
+
+    short_conv, with B | C | x = qkv: out = C * conv(B * x), where B * x is rounded to the dtype of qkv.
+    conv(u)[t] = sum_j conv_weight[j] * u[t - K + 1 + j] + conv_bias: the last tap is that of token t.
+
+    Args:
+        qkv:             [B, D, L], with token_major [B, L, D]  bfloat16 | float16 | float32. D = 2 Hk dk + Hv dv, of short_conv 3 H. A
+                         transposed view of the other form is used as it lies, without a copy.
+        gate:            [B, L, Hv]; kda [B, L, Hv, dk]; short_conv [B, L, 1], not read. Dtype of qkv or float32. Log of the decay (<= 0).
+        beta:            [B, L, Hv]; short_conv [B, L, 1], not read. Dtype of qkv or float32. Write strength, after the sigmoid.
+        conv_weight:     [C, 1, K]  dtype of qkv; C = D, of short_conv H; K 1 to 8.
+        conv_bias:       [C]  dtype of qkv.
+        conv_state:      [slots, C, K - 1]  dtype of qkv, contiguous. WRITTEN: the last inputs of the convolution, newest last.
+        recurrent_state: [slots, Hv, dk, dv]  float32, contiguous. WRITTEN. Not of short_conv.
+        attn_type:       "gated_delta_rule" | "kda" | "short_conv".
+        num_k_heads, num_v_heads, head_k_dim, head_v_dim: Hk, Hv (a multiple of Hk), dk, dv (1 to 512); short_conv: 1, 1, H, H.
+        gate_fold:       gate and beta are the raw projections a and b: the gate is gate_coef * softplus(a + gate_bias), beta sigmoid(b).
+        gate_coef:       [Hv]  float32, -exp(A_log). With gate_fold only.
+        gate_bias:       [Hv]; kda [Hv, dk]  float32, dt_bias. With gate_fold only.
+        cu_seqlens:      [N + 1]  int32 | int64: sequence i is tokens cu_seqlens[i] up to cu_seqlens[i + 1] of the one row (B = 1);
+                         may be empty. Without it every row is a sequence and N = B.
+        state_indices:   [N]  int32 | int64: the slot of each sequence; -1 is padding, whose output is 0 and which touches no state.
+                         Without it slots = N.
+        has_initial_state: [N]  bool: False takes the state as zeros, whatever is in it, and overwrites it.
+        A state that is left out is zeros and not kept. Other tensors that are not contiguous are made so.
+    Returns: [B, L, Hv, dv], short_conv [B, L, 1, H], dtype of qkv; computed in float32, rounded once to nearest even. A new tensor.
+    Raises: RuntimeError naming the argument that does not fit, before anything runs or is written. The values of cu_seqlens (not in order)
+        and state_indices (no such slot, one slot twice) are checked on the CPU; the NPU does not read them on the host: there such a
+        sequence gives NaN and touches no state.
+    Accuracy: on the CPU a call gives the same bits as any split of its tokens into several calls that carry the states, on any number of
+        threads and beside any other sequences.
+    Gradient: none.
+    Source: gated delta rule (arXiv 2412.06464), Kimi Delta Attention (arXiv 2510.26692), the short convolution of LFM2.
+    """
+    return _linear_attention(qkv, gate, beta, conv_weight, conv_bias, conv_state, recurrent_state, attn_type=attn_type,
+                             num_k_heads=num_k_heads, num_v_heads=num_v_heads, head_k_dim=head_k_dim, head_v_dim=head_v_dim,
+                             use_qk_l2norm=use_qk_l2norm, gate_fold=gate_fold, gate_coef=gate_coef, gate_bias=gate_bias,
+                             cu_seqlens=cu_seqlens, state_indices=state_indices, has_initial_state=has_initial_state, token_major=token_major)
 
 
 def hc_post(x: Tensor, residual: Tensor, post: Tensor, comb: Tensor) -> Tensor:

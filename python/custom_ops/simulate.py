@@ -123,7 +123,7 @@ def _run(options, operator, args: tuple, kwargs: dict) -> Any:
     from .sim import execute, runtime
 
     call = operator.to_opdef(*args, **kwargs)  # checks the arguments as the CPU and the NPU do
-    if any(tensor.numel() for tensor in call.outputs.values()):
+    if any(tensor.numel() for tensor in call.outputs.values() if tensor is not None):
         soc = runtime.find_soc(options.soc)
         with _building:
             package = _package(call.op_type, soc["family"])

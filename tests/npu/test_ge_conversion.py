@@ -121,7 +121,8 @@ def test_node(converted, simulated, name, dynamic):
 
 
 def test_every_operator_has_a_case():
-    assert {case.type for case in CASES.values()} == {module.OP_TYPE for module in custom_ops.ops.BY_NAME.values()}
+    converted = [module for name, module in custom_ops.ops.BY_NAME.items() if name in custom_ops.converter._CONVERTERS]
+    assert {case.type for case in CASES.values()} == {module.OP_TYPE for module in converted}
 
 
 @pytest.mark.parametrize("name", CASES)
