@@ -2,7 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -59,14 +61,16 @@ LocalMemory::LocalMemory(const SocSpec& soc) : soc_(soc) {
         base_[m] = next;
         if (mprotect(next, RoundUp(bytes_[m], kPage), PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
         shadow_[m] = std::make_unique<Shadow>(bytes_[m]);
-        Poison(Memory(m));
         next += RoundUp(bytes_[m], kPage) + kPage;
     }
 }
 
 LocalMemory::~LocalMemory() { munmap(mapping_, mappingBytes_); }
 
-void LocalMemory::Poison(Memory memory) { std::memset(base_[int(memory)], 0xFF, bytes_[int(memory)]); }
+void LocalMemory::Poison(Memory memory) {
+    used_[int(memory)] = true;
+    std::memset(base_[int(memory)], 0xFF, bytes_[int(memory)]);
+}
 
 bool LocalMemory::Locate(const void* pointer, Memory* memory, uint64_t* address) const {
     const auto at = reinterpret_cast<uintptr_t>(pointer);
@@ -102,10 +106,7 @@ std::unique_ptr<LocalMemory> LocalMemory::Take(const SocSpec& soc) {
         }
     }
     if (!memory) return std::unique_ptr<LocalMemory>(new LocalMemory(soc));
-    for (int m = 0; m < kMemories; ++m) {
-        if (memory->used_[m]) memory->Poison(Memory(m));
-        memory->used_[m] = false;
-    }
+    std::fill(std::begin(memory->used_), std::end(memory->used_), false);
     return memory;
 }
 

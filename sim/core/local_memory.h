@@ -15,15 +15,16 @@ public:
     // Bytes of a local memory of a chip; 0 for GM.
     static uint64_t Capacity(const SocSpec& soc, Memory memory);
 
-    // From the pool, with unwritten contents: every byte is 0xFF (a NaN, or -1).
+    // From the pool, with unwritten contents: every byte is 0xFF (a NaN, or -1) when its memory is used first. One that the launch
+    // does not use takes nothing of the host's memory.
     static std::unique_ptr<LocalMemory> Take(const SocSpec& soc);
     static void GiveBack(std::unique_ptr<LocalMemory> memory);
 
     ~LocalMemory();
     uint64_t Bytes(Memory memory) const { return bytes_[int(memory)]; }
     bool Locate(const void* pointer, Memory* memory, uint64_t* address) const;
-    uint8_t* Use(Memory memory) {        // the first byte; what is accessed has to be poisoned before the next launch
-        used_[int(memory)] = true;
+    uint8_t* Use(Memory memory) {        // the first byte
+        if (!used_[int(memory)]) Poison(memory);
         return base_[int(memory)];
     }
     Shadow& ShadowOf(Memory memory) { return *shadow_[int(memory)]; }

@@ -29,7 +29,8 @@ uint64_t FirstUnknown(const InstructionId* ids, uint64_t count, const Clock& vie
 }  // namespace
 
 void Shadow::StartLaunch() {
-    if (written_) std::memset(written_.get(), 0, bytes_);
+    if (written_) std::memset(written_.get(), 0, writtenEnd_);
+    writtenEnd_ = 0;
 }
 
 void Shadow::ForgetIds() {
@@ -66,15 +67,16 @@ void Shadow::Extent(InstructionId id, bool writes, uint64_t* begin, uint64_t* en
 
 void Shadow::RecordRead(uint64_t begin, uint64_t bytes, InstructionId id) {
     auto& reader = reader_[int(PipeOf(id))];
-    if (!reader) reader.reset(new InstructionId[bytes_]());
+    Make(reader);
     std::fill_n(reader.get() + begin, bytes, id);
 }
 
 void Shadow::RecordWrite(uint64_t begin, uint64_t bytes, InstructionId id) {
-    if (!writer_) writer_.reset(new InstructionId[bytes_]());
+    Make(writer_);
     std::fill_n(writer_.get() + begin, bytes, id);
-    if (!written_) written_.reset(new uint8_t[bytes_]());
+    Make(written_);
     std::memset(written_.get() + begin, 1, bytes);
+    writtenEnd_ = std::max(writtenEnd_, begin + bytes);
 }
 
 }  // namespace sim

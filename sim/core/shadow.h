@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
+#include <new>
 
 #include "sim/core/order.h"
 #include "sim/core/types.h"
@@ -34,10 +36,20 @@ public:
     void RecordWrite(uint64_t begin, uint64_t bytes, InstructionId id);
 
 private:
+    struct Free { void operator()(void* memory) const { std::free(memory); } };
+    template <typename T>
+    using Zeroed = std::unique_ptr<T[], Free>;   // from calloc: the pages that no kernel touches take no memory of the host
+    template <typename T>
+    void Make(Zeroed<T>& array) const {
+        if (!array) array.reset(static_cast<T*>(std::calloc(bytes_, sizeof(T))));
+        if (!array) throw std::bad_alloc();
+    }
+
     uint64_t bytes_;
-    std::unique_ptr<uint8_t[]> written_;
-    std::unique_ptr<InstructionId[]> writer_;
-    std::unique_ptr<InstructionId[]> reader_[kPipes];   // by pipe, made when the pipe first reads this memory
+    uint64_t writtenEnd_ = 0;              // nothing was written in this launch from here on
+    Zeroed<uint8_t> written_;
+    Zeroed<InstructionId> writer_;
+    Zeroed<InstructionId> reader_[kPipes];   // by pipe, made when the pipe first reads this memory
 };
 
 }  // namespace sim
