@@ -21,6 +21,7 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 OPS = ("hc_pre_inv_rms", "hc_pre_sinkhorn", "hc_pre", "hc_post")
 CALLS, ROUNDS, IMPORTS = 20, 100, 5
+PHASES = ("call", "kernel", "caller", "synchronize")
 IMPORT = "import torch, torch_npu, custom_ops; custom_ops.hc_pre_inv_rms"
 
 
@@ -41,67 +42,68 @@ def call_of(op: str):
     return arguments, BY_NAME[f"npu_{op}"].to_opdef(**arguments)
 
 
-def microseconds(function, prepare=lambda: None) -> float:
-    """Of one call: the best round's mean, which other work on the machine has disturbed least."""
-    best = float("inf")
-    for _ in range(ROUNDS):
-        prepare()
-        start = time.perf_counter()
-        for _ in range(CALLS):
-            function()
-        best = min(best, (time.perf_counter() - start) / CALLS)
-    return best * 1e6
+def microseconds(*phases) -> tuple[float, ...]:
+    """Of each function, called one after the other: the median of a round. A stall of one call is none of the others'."""
+    taken = [[] for _ in phases]
+    for _ in range(CALLS):
+        for phase, times in zip(phases, taken, strict=True):
+            start = time.perf_counter()
+            phase()
+            times.append(time.perf_counter() - start)
+    return tuple(statistics.median(times) * 1e6 for times in taken)
 
 
-def measure_npu() -> dict:
-    """Under the launcher. `latency` waits after each call; `host` is the caller's share, with the device left behind."""
+class Kernel:
+    """The two aclnn functions of an operator's package on the CPU's memory: there is no stream, the calling thread runs the kernel."""
+
+    def __init__(self, op: str, handles):
+        from custom_ops import _paths
+        from custom_ops.sim import arrays, builder
+
+        call = call_of(op)[1]
+        self.library = ctypes.CDLL(str(builder.build_package(_paths.SOURCE_ROOT, "ascend910b").opapi))
+        self.first_phase = getattr(self.library, f"aclnn{call.op_type}GetWorkspaceSize")
+        self.second_phase = getattr(self.library, f"aclnn{call.op_type}")
+        self.memory = {name: arrays.view(tensor, name) for name, tensor in {**call.inputs, **call.outputs}.items()}
+        pointers = {name: ctypes.c_void_p(handles.tensor(view)) for name, view in self.memory.items()}
+        attributes = [ctypes.c_double(v) if isinstance(v, float) else ctypes.c_int64(v) for v in call.attributes.values()]
+        self.bytes, self.executor, self.workspace = ctypes.c_uint64(), ctypes.c_void_p(), None
+        self.arguments = [*map(pointers.get, call.inputs), *attributes, *map(pointers.get, call.outputs), ctypes.byref(self.bytes),
+                          ctypes.byref(self.executor)]
+
+    def prepare(self) -> None:
+        assert self.first_phase(*self.arguments) == 0
+        if self.bytes.value and self.workspace is None:
+            self.workspace = ctypes.create_string_buffer(self.bytes.value)
+
+    def run(self) -> None:
+        assert self.second_phase(self.workspace, self.bytes, self.executor, None) == 0
+
+
+def measure_calls() -> dict:
+    """Under the launcher: rounds of the torch operator and of its kernel by turns, so that whatever slows the machine slows both."""
     import torch
 
     import custom_ops
+    from custom_ops.sim import runtime
 
+    runtime.apply(runtime.Options())  # checks are on, as on the streams
     figures = {}
-    for op in OPS:
-        arguments = {name: tensor.npu() for name, tensor in call_of(op)[0].items()}
-        function = getattr(custom_ops, op)
+    with runtime.Handles() as handles:
+        for op in OPS:
+            kernel = Kernel(op, handles)
+            arguments = {name: tensor.npu() for name, tensor in call_of(op)[0].items()}
+            function = getattr(custom_ops, op)
 
-        def waiting():
-            function(**arguments)
-            torch.npu.synchronize()
+            def waiting():
+                function(**arguments)
+                torch.npu.synchronize()
 
-        figures[op] = {"latency": microseconds(waiting), "host": microseconds(lambda: function(**arguments), torch.npu.synchronize),
-                       "synchronize": microseconds(torch.npu.synchronize)}
-    return figures
-
-
-def measure_kernels() -> dict:
-    """Without a runtime: the two aclnn functions of the same package, called on the CPU's memory by the same thread."""
-    from custom_ops import _paths
-    from custom_ops.sim import arrays, builder, runtime
-
-    runtime.apply(runtime.Options())
-    figures = {}
-    for op in OPS:
-        call = call_of(op)[1]
-        package = builder.build_package(_paths.SOURCE_ROOT, "ascend910b")
-        library = ctypes.CDLL(str(package.opapi))
-        prepare = getattr(library, f"aclnn{call.op_type}GetWorkspaceSize")
-        run = getattr(library, f"aclnn{call.op_type}")
-        bytes_, executor, taken = ctypes.c_uint64(), ctypes.c_void_p(), {"prepare": [], "run": []}
-        with runtime.Handles() as handles:
-            tensors = {name: handles.tensor(arrays.view(t, name)) for name, t in {**call.inputs, **call.outputs}.items()}
-            attributes = [ctypes.c_double(v) if isinstance(v, float) else ctypes.c_int64(v) for v in call.attributes.values()]
-            pointers = {name: ctypes.c_void_p(tensor) for name, tensor in tensors.items()}
-            ordered = [*map(pointers.get, call.inputs), *attributes, *map(pointers.get, call.outputs)]
-            for _ in range(CALLS * ROUNDS):
-                start = time.perf_counter()
-                assert prepare(*ordered, ctypes.byref(bytes_), ctypes.byref(executor)) == 0
-                taken["prepare"].append(time.perf_counter() - start)
-                workspace = ctypes.create_string_buffer(max(bytes_.value, 1))
-                start = time.perf_counter()
-                assert run(workspace if bytes_.value else None, bytes_, executor, None) == 0
-                taken["run"].append(time.perf_counter() - start)
-        rounds = {phase: zip(*[iter(times)] * CALLS) for phase, times in taken.items()}
-        figures[op] = {phase: min(map(statistics.mean, means)) * 1e6 for phase, means in rounds.items()}
+            phases = ((waiting,), (kernel.prepare, kernel.run), (lambda: function(**arguments), torch.npu.synchronize), (torch.npu.synchronize,))
+            figures[op] = {name: [] for name in PHASES}
+            for index in range(ROUNDS):  # forwards and backwards: each has each other one before it
+                for name, functions in list(zip(PHASES, phases, strict=True))[:: 1 if index % 2 else -1]:
+                    figures[op][name].append(microseconds(*functions))
     return figures
 
 
@@ -133,26 +135,25 @@ def import_times() -> Table:
 
 
 def call_times() -> Table:
-    npu = json.loads(python(__file__, "--measure", "npu", launcher=True).stdout)
-    kernels = json.loads(python(__file__, "--measure", "kernels", launcher=False, TORCH_DEVICE_BACKEND_AUTOLOAD="0").stdout)
-    table = Table("operator", "call and wait", "its kernel", "above the kernel", "of that: first phase", "synchronize alone",
-                  "caller's share", title="measured us per call at T = 1, d = 16, checks on")
-    for op in OPS:
-        figures, kernel = npu[op], kernels[op]
-        row = (figures["latency"], kernel["run"], figures["latency"] - kernel["run"], kernel["prepare"], figures["synchronize"],
-               figures["host"])
-        table.add_row(op, *(f"{value:.0f}" for value in row))
+    table = Table("operator", "call and wait", "its kernel", "above the kernel", "its 10 % to 90 %", "of that: first phase",
+                  "synchronize alone", "caller's share", title="measured us per call at T = 1, d = 16, checks on; medians of rounds")
+    for op, rounds in json.loads(python(__file__, "--calls", launcher=True).stdout.splitlines()[-1]).items():
+        call, (first, kernel), caller, synchronize = (list(zip(*rounds[name], strict=True)) for name in PHASES)
+        above = [one - other for one, other in zip(call[0], kernel, strict=True)]
+        tenths = statistics.quantiles(above, n=10)
+        shown = [f"{statistics.median(times):.0f}" for times in (call[0], kernel, above, first, synchronize[0], caller[0])]
+        table.add_row(op, *shown[:3], f"{tenths[0]:.0f} to {tenths[-1]:.0f}", *shown[3:])
     return table
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--measure", choices=["npu", "kernels"], help=argparse.SUPPRESS)
+    parser.add_argument("--calls", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--launches", type=int, default=10_000, help="of the soak test; 0 leaves it out")
     # runpy (run.py) hands on its own arguments; only this file's are meant.
     options = parser.parse_args(sys.argv[1:] if Path(sys.argv[0]).name == Path(__file__).name else [])
-    if options.measure:
-        print(json.dumps(measure_npu() if options.measure == "npu" else measure_kernels()))
+    if options.calls:
+        print(json.dumps(measure_calls()))
         return
     console = Console(width=150)
     if importlib.util.find_spec("torch_npu") is None:
