@@ -9,25 +9,6 @@ static inline float ToFloat(float value) { return value; }
 static inline float ToFloat(Bfloat16 value) { return BitCast<float>(static_cast<uint32_t>(value.bits) << 16); }
 static inline float ToFloat(Float16 value) { return FromFloat16(Bits16{value.bits})[0]; }
 
-// A NaN whose lower half is zero, as those of bfloat16 are. Arithmetic on such and on numbers gives no others, and they stay NaN
-// when rounded like a number: the sums of bfloat16 streams need no test for NaN, which would cost as much as the rounding.
-static inline float ShortNan(float value) {
-    return value == value ? value : BitCast<float>((BitCast<uint32_t>(value) & 0xffff0000u) | 0x00400000u);
-}
-
-// Round to nearest even, the bfloat16 in the upper half of every lane.
-static inline Uint RoundNumber(Float value) {
-    const Uint bits = BitCast<Uint>(value);
-    return bits + 0x7fffu + ((bits >> 16) & 1u);
-}
-
-template <bool kPastCache, typename T>
-static inline void StoreSum(T* to, Pair pair) { StorePair<kPastCache>(to, pair); }
-template <bool kPastCache>
-static inline void StoreSum(Bfloat16* to, Pair pair) {
-    StoreVector<kPastCache>(to, (RoundNumber(pair.a) >> 16) | (RoundNumber(pair.b) & 0xffff0000u));
-}
-
 // post[n], then comb[n, n] of one token.
 template <typename W>
 static void LoadWeights(const PostArgs& args, int64_t token, float* weights) {
@@ -64,15 +45,14 @@ struct StreamMix {
         for (int j = 0; j < streams; ++j) store(y + j * hidden, sum[j]);
     }
 
-    // Fetches the next token's streams along the way: hardware prefetchers stop at page ends, of which a token has many.
     template <bool kPastCache>
     void Row() const {
-        const int64_t streams = kStreams ? kStreams : n, rowBytes = hidden * static_cast<int64_t>(sizeof(T));
+        const int64_t streams = kStreams ? kStreams : n;
         int64_t column = 0;
         for (; column + kPairElements <= hidden; column += kPairElements)
             Columns(
                 [&](const T* row) {
-                    Prefetch(row + column, row == x ? rowBytes : streams * rowBytes);
+                    Prefetch(row + column, Ahead<T>(column, hidden, row == x ? hidden : streams * hidden));
                     return LoadPair(row + column);
                 },
                 [&](T* row, Pair sum) { StoreSum<kPastCache>(row + column, sum); });

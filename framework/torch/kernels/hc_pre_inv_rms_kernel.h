@@ -34,7 +34,7 @@ static double SquareSum(const T* x, int64_t count) {
         for (int64_t k = block; k < end; k += kPairElements)
             for (int stream = 0; stream < kReadStreams; ++stream) {
                 const T* from = x + stream * quarter + k;
-                Prefetch(from, count * static_cast<int64_t>(sizeof(T)));  // the same place in the next token
+                Prefetch(from, Ahead<T>(k, quarter, count));
                 AddSquares(sum[stream], LoadPair(from));
             }
         total += Total(((sum[0].a + sum[0].b) + (sum[1].a + sum[1].b)) + ((sum[2].a + sum[2].b) + (sum[3].a + sum[3].b)));

@@ -122,7 +122,7 @@ struct Mixer {
     }
 
     void Pre(int64_t lane, float* pre) const {
-        for (int i = 0; i < n; ++i) pre[i] = reinterpret_cast<const float*>(mix)[i * kLanes + lane];
+        for (int i = 0; i < n; ++i) pre[i] = ShortNan(reinterpret_cast<const float*>(mix)[i * kLanes + lane]);
     }
 };
 
@@ -149,16 +149,17 @@ struct WeightedSum {
         return sum;
     }
 
-    // Fetches the next token's x along the way: hardware prefetchers stop at page ends, of which a token has many.
     template <bool kPastCache>
     void Row() const {
-        const int64_t tokenBytes = (kStreams ? kStreams : n) * hidden * static_cast<int64_t>(sizeof(T));
+        const int64_t tokenElements = (kStreams ? kStreams : n) * hidden;
         int64_t column = 0;
-        for (; column + kPairElements <= hidden; column += kPairElements)
-            StorePair<kPastCache>(y + column, Sum([column, tokenBytes](const T* row) {
-                Prefetch(row + column, tokenBytes);
+        for (; column + kPairElements <= hidden; column += kPairElements) {
+            const int64_t ahead = Ahead<T>(column, hidden, tokenElements);
+            StoreSum<kPastCache>(y + column, Sum([column, ahead](const T* row) {
+                Prefetch(row + column, ahead);
                 return LoadPair(row + column);
             }));
+        }
         if (column == hidden) return;
         const int64_t rest = hidden - column;
         StorePart(y + column, Sum([column, rest](const T* row) { return LoadPart(row + column, rest); }), rest);

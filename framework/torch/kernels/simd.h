@@ -112,9 +112,18 @@ static inline void StreamFence() {
 #endif
 }
 
-// The line `bytes` further on, into the second-level cache. It may lie past the end of the tensor: a prefetch never faults.
-static inline void Prefetch(const void* from, int64_t bytes) {
-    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + bytes), 0, 2);
+// The line `elements` further on, into the first-level cache. It may lie past the end of the tensor: a prefetch never faults.
+template <typename T>
+static inline void Prefetch(const T* from, int64_t elements) {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + elements * sizeof(T)), 0, 3);
+}
+
+// How far from `column` of a row to fetch: a kilobyte, and at the row's end into the same row of the next token, `pitch` elements further.
+// Hardware prefetchers stop at page ends, of which a token has many.
+template <typename T>
+static inline int64_t Ahead(int64_t column, int64_t rowElements, int64_t pitch) {
+    constexpr int64_t kAhead = 1024 / sizeof(T);
+    return column + kAhead < rowElements ? kAhead : kAhead - rowElements + pitch;
 }
 
 template <bool kPastCache>
@@ -151,6 +160,25 @@ static inline void StorePair(Float16* to, Pair pair) {
 template <bool kPastCache>
 static inline void StorePair(Bfloat16* to, Pair pair) {
     StoreVector<kPastCache>(to, (ToBfloat16(pair.a) >> 16) | (ToBfloat16(pair.b) & 0xffff0000u));
+}
+
+// A NaN whose lower half is zero, as those of bfloat16 are. Arithmetic on such and on numbers gives no others, and they stay NaN
+// when rounded like a number: the sums of bfloat16 streams need no test for NaN, which would cost as much as the rounding.
+static inline float ShortNan(float value) {
+    return value == value ? value : BitCast<float>((BitCast<uint32_t>(value) & 0xffff0000u) | 0x00400000u);
+}
+
+// Round to nearest even, the bfloat16 in the upper half of every lane.
+static inline Uint RoundNumber(Float value) {
+    const Uint bits = BitCast<Uint>(value);
+    return bits + 0x7fffu + ((bits >> 16) & 1u);
+}
+
+template <bool kPastCache, typename T>
+static inline void StoreSum(T* to, Pair pair) { StorePair<kPastCache>(to, pair); }
+template <bool kPastCache>
+static inline void StoreSum(Bfloat16* to, Pair pair) {
+    StoreVector<kPastCache>(to, (RoundNumber(pair.a) >> 16) | (RoundNumber(pair.b) & 0xffff0000u));
 }
 
 // The last `count` < kPairElements elements of a row, followed by zeros.
