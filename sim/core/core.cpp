@@ -76,7 +76,7 @@ void Core::Defer(std::unique_ptr<DeferredBody> body) {
 
 void Core::CheckTime(const char* name, Location where) {
     state_.Reach(name, where);
-    state_.CheckTimeout();
+    state_.CheckLimits();
 }
 
 void Core::FlushBefore(Pipe pipe) {

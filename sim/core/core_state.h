@@ -55,6 +55,7 @@ struct LaunchState {                 // shared by the cores of a launch
     std::shared_mutex writtenMutex;
     IntervalMap<bool> written;       // GM bytes that cores have written and told others about
     std::vector<CoreResult> results;
+    std::atomic<uint64_t> loggedBytes{0};   // by all cores, in their timelines and slices
     std::atomic<Declared> restartAs{Declared()};   // the kernel turned out to need other cores
 
     LaunchState(const LaunchRequest& request, Declared declared);
@@ -95,13 +96,13 @@ private:
     // --- issue.cpp
     bool Issue(const Instruction& instruction);
     void AddSlice(const Instruction& instruction, uint64_t bytes);
-    void CheckTimeout();
+    void CheckLimits();              // of time, and of memory for what is recorded
     void Reach(const char* name, Location where) {         // the kernel calls an API that the device would execute
-        constexpr uint64_t kTimeoutEvery = 1024;           // calls; reading the clock costs as much as issuing one
+        constexpr uint64_t kCheckEvery = 1024;             // calls; reading the clock costs as much as issuing one
         lastName_ = name;
         lastWhere_ = where;
         findings_.NextInstruction();
-        if (++reached_ % kTimeoutEvery == 0) CheckTimeout();
+        if (++reached_ % kCheckEvery == 0) CheckLimits();
     }
     // --- operand_checks.cpp
     void CheckOperands(const Instruction& instruction);
@@ -187,6 +188,7 @@ private:
     std::vector<Buffer> buffers_;
     std::vector<Slice> slices_;
     std::vector<uint32_t> sliceSteps_;
+    uint64_t loggedBytes_ = 0;       // of launch_.loggedBytes
 };
 
 // Process-wide copy of a string that may live in a kernel library.

@@ -1,17 +1,24 @@
 // The path of every instruction: operand checks -> order checks -> timeline -> execution.
 #include <string>
+#include <utility>
 
 #include "sim/core/core_state.h"
 #include "sim/core/text.h"
 
 namespace sim {
 
-void CoreState::CheckTimeout() {
-    if (std::chrono::steady_clock::now() < launch_.deadline) return;
-    Abort(MakeFinding(Rule::Timeout, Pipe::S, lastName_, "",
-                      launch_.layout.Name(index_) + " was still running after " + Decimal(options_.timeoutSeconds) +
-                          " s and " + std::to_string(reached_) + " API calls",
-                      lastWhere_));
+void CoreState::CheckLimits() {
+    const auto stillRunning = [&](const std::string& limit) {
+        Abort(MakeFinding(Rule::Timeout, Pipe::S, lastName_, "",
+                          launch_.layout.Name(index_) + " was still running after " + limit + " and " + std::to_string(reached_) +
+                              " API calls",
+                          lastWhere_));
+    };
+    const uint64_t logged = timeline_.Log().Bytes() + slices_.capacity() * sizeof(Slice);
+    const uint64_t byAll = launch_.loggedBytes += logged - std::exchange(loggedBytes_, logged);
+    if (byAll > options_.logBytes)
+        stillRunning("the record of the launch's instructions had filled " + std::to_string(options_.logBytes >> 20) + " MiB");
+    if (std::chrono::steady_clock::now() >= launch_.deadline) stillRunning(Decimal(options_.timeoutSeconds) + " s");
 }
 
 bool Core::BeginIssue(const Instruction& instruction) {

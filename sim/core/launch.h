@@ -29,6 +29,7 @@ struct LaunchOptions {
     uint64_t adversarialSeed = 0;   // 0: eager execution
     int hostThreads = 0;            // 0: all of the host's
     double timeoutSeconds = 600;
+    uint64_t logBytes = uint64_t(4) << 30;   // of host memory, for what all cores record of their instructions
     uint64_t ignoredRules = 0;      // bit per Rule
     int maxFindings = 16;           // per launch
 };

@@ -38,6 +38,10 @@ struct TimeLog {
     std::vector<Region> regions;                     // of transfers, in GM
     std::vector<std::vector<Signal>> waits;          // of WaitCross: all that it waited for
     uint32_t signals = 0;                            // SetCross so far
+
+    uint64_t Bytes() const {                         // of host memory, but for the signals
+        return steps.capacity() * sizeof(Step) + transfers.capacity() * sizeof(Transfer) + regions.capacity() * sizeof(Region);
+    }
 };
 
 }  // namespace sim

@@ -77,6 +77,7 @@ public:
     double End() const { return clocks_.End(); }
     uint64_t GmBytes() const { return gmBytes_; }
     const PipeStats& Stats(Pipe pipe) const { return stats_[int(pipe)]; }   // busy cycles without those of transfers
+    const TimeLog& Log() const { return log_; }
     TimeLog TakeLog() { return std::move(log_); }
 
 private:

@@ -76,7 +76,7 @@ enum class Rule : uint8_t {
     TilingKey,           // no branch of the kernel takes the tiling key
     MemoryFault,         // the kernel's own scalar code touched unmapped memory, or divided by zero
     KernelCrash,         // the kernel threw, called abort() or exit(), or ran out of stack
-    Timeout,             // the launch exceeded its time limit
+    Timeout,             // the launch exceeded its limit of time, or of memory for its record
     kCount
 };
 const char* RuleName(Rule rule);

@@ -15,6 +15,16 @@ namespace {
 
 constexpr size_t kKeptReports = 1024;  // of a thread that never takes them
 
+// CUSTOM_OPS_SIM_LOG_MEMORY: as "8GB", host memory that a launch may record its instructions in.
+uint64_t LogBytes() {
+    const char* text = std::getenv("CUSTOM_OPS_SIM_LOG_MEMORY");
+    if (text == nullptr || *text == '\0') return LaunchOptions().logBytes;
+    size_t bytes = 0;
+    if (!host::ParseMemorySize(text, &bytes))
+        host::Refuse(host::kInvalidParameter, "CUSTOM_OPS_SIM_LOG_MEMORY must be a size like 4GB, it is '%s'", text);
+    return bytes;
+}
+
 std::string FindingsText(const LaunchReport& report) {
     std::string text = report.Describe(report.findings.front());
     if (report.findings.size() > 1) text += host::Format("\nand %zu more", report.findings.size() - 1);
@@ -48,6 +58,7 @@ WorkResult RunAndReport(LaunchRequest request, const std::vector<uint8_t>& tilin
     Session& session = ThisSession();
     if (request.soc == nullptr) request.soc = &host::CurrentSoc();
     request.options = session.launch;
+    request.options.logBytes = LogBytes();
     LaunchReport report = Launch(request);
     if (session.launch.trace) {
         const std::string events = report.ChromeTraceEvents(session.traceMicroseconds);

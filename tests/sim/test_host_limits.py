@@ -1,10 +1,14 @@
-"""A host with too little memory or too few threads: an error, and a process that goes on."""
+"""A host with too little memory or too few threads, and a kernel that would fill any: an error, and a process that goes on."""
 
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import custom_ops
+from custom_ops import KernelError
 
 SCRIPT = """
 import resource, sys
@@ -37,3 +41,26 @@ def test_too_little_memory_is_an_error(megabytes):
     done = subprocess.run([sys.executable, "-c", SCRIPT, str(kernel), str(megabytes)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "the host ran out of" in done.stdout and "goes on" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_endless_kernel_ends_with_a_full_record(checks, monkeypatch):
+    """Long before the time limit of ten minutes, whatever the number of cores."""
+    monkeypatch.setenv("CUSTOM_OPS_SIM_LOG_MEMORY", "32MB")
+
+    def launch(repaired):
+        x, y = np.ones(8, np.float32), np.zeros(8, np.float32)
+        custom_ops.sim.launch(Path(__file__).parent / "rules" / "faults.cpp", "never_ends_with_a_record", 3, [x, y, np.bool_(repaired)],
+                              soc="ascend910b", inputs=[0], checks=checks)
+
+    with pytest.raises(KernelError, match="still running after the record of the launch's instructions had filled 32 MiB") as caught:
+        launch(repaired=False)
+    assert caught.value.rule == "timeout"
+    launch(repaired=True)
+
+
+def test_size_of_the_record_is_checked(monkeypatch):
+    monkeypatch.setenv("CUSTOM_OPS_SIM_LOG_MEMORY", "much")
+    with pytest.raises(RuntimeError, match="CUSTOM_OPS_SIM_LOG_MEMORY must be a size like 4GB, it is 'much'"):
+        custom_ops.sim.launch(Path(__file__).parent / "rules" / "faults.cpp", "never_ends_with_a_record", 1,
+                              [np.ones(8, np.float32), np.zeros(8, np.float32), np.bool_(True)], soc="ascend910b", inputs=[0])

@@ -20,6 +20,14 @@ extern "C" __global__ __aicore__ void never_ends(GM_ADDR x, GM_ADDR y, bool repa
     } while (!repaired);
 }
 
+// Every barrier is a line of the record from which the timeline is made.
+extern "C" __global__ __aicore__ void never_ends_with_a_record(GM_ADDR x, GM_ADDR y, bool repaired) {
+    TPipe pipe;
+    do {
+        PipeBarrier<PIPE_MTE2>();
+    } while (!repaired);
+}
+
 // The device has no process to leave: whatever would end the host's ends the kernel only.
 extern "C" __global__ __aicore__ void calls_exit(GM_ADDR x, GM_ADDR y, bool repaired) {
     if (!repaired) {
