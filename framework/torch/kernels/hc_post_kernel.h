@@ -5,10 +5,6 @@
 
 namespace custom_ops::native::KERNEL_ISA {
 
-static inline float ToFloat(float value) { return value; }
-static inline float ToFloat(Bfloat16 value) { return BitCast<float>(static_cast<uint32_t>(value.bits) << 16); }
-static inline float ToFloat(Float16 value) { return FromFloat16(Bits16{value.bits})[0]; }
-
 // post[n], then comb[n, n] of one token.
 template <typename W>
 static void LoadWeights(const PostArgs& args, int64_t token, float* weights) {

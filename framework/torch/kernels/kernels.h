@@ -65,6 +65,37 @@ struct PostArgs {
     bool bypassCache;      // y is larger than the caches: store it past them
 };
 
+// The convolution of npu_fused_linear_attention. Element (token, channel) of a sequence is at qkv + token * tokenStride + channel * channelStride.
+struct ConvArgs {
+    int64_t tokenStride, channelStride;  // in elements; one of them is 1
+    const void* weight;  // [C, K]
+    const void* bias;    // [C] or null
+    Element element;     // of qkv, weight, bias, state and out
+    int64_t channels;    // C
+    int32_t taps;        // K
+    void* out;           // [tokens, Hv, dv]
+    bool bypassCache;    // out is larger than the caches: store it past them
+};
+
+struct DeltaRuleArgs {
+    ConvArgs conv;
+    const void *gate, *beta;         // [tokens, Hv] (gate per channel: [tokens, Hv, dk]), [tokens, Hv]
+    Element gateElement, betaElement;
+    const float *gateCoef, *gateBias;  // null: gate and beta are ready
+    int64_t keyHeads, valueHeads, keyDim, valueDim;
+    bool useL2norm, gatePerChannel;
+};
+
+// A sequence of at least one token. The states before it may lie where those after it go.
+struct Sequence {
+    const void* qkv;
+    int64_t firstToken, tokens;  // rows of gate, beta and out
+    const void* windowBefore;    // [C, K - 1]; null: zeros
+    void* window;                // null: not kept
+    const float* stateBefore;    // [Hv, dk, dv]; null: zeros
+    float* state;                // null: not kept
+};
+
 struct Kernels {
     const char* name;
     void (*invRms)(const InvRmsArgs& args, int64_t firstToken, int64_t lastToken);
@@ -73,6 +104,12 @@ struct Kernels {
     void (*project)(const ProjectionArgs& args, int64_t tokens, int64_t firstRow, int64_t lastRow);
     void (*pre)(const PreArgs& args, int64_t firstToken, int64_t lastToken);
     void (*post)(const PostArgs& args, int64_t firstToken, int64_t lastToken);
+    // Tokens [firstToken, lastToken) of a sequence; the last of them writes the window, which none may still have to read.
+    void (*shortConv)(const ConvArgs& args, const Sequence& sequence, int64_t firstToken, int64_t lastToken);
+    // Strips [firstStrip, lastStrip) of the value heads of a key head, numbered over all of these; the convolution of q and k goes with
+    // strip 0, which writes their window. Nothing else is written by two calls.
+    void (*deltaRule)(const DeltaRuleArgs& args, const Sequence& sequence, int64_t keyHead, int64_t firstStrip, int64_t lastStrip);
+    int64_t stripColumns;  // of dv; the last strip of a head may have fewer
 };
 
 // The table for this host: the widest instruction set it has, or the one named by CUSTOM_OPS_CPU
