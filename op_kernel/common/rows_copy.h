@@ -6,6 +6,7 @@
 namespace hc {
 
 constexpr uint32_t kBlockBytes = 32;
+constexpr uint32_t kLanes = 64;  // floats of a vector repeat or register
 
 __aicore__ inline uint32_t CeilDiv(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit; }
 __aicore__ inline uint32_t AlignUp(uint32_t value, uint32_t unit) { return CeilDiv(value, unit) * unit; }

@@ -1,16 +1,21 @@
-// float32 rows in UB on the 910B family: one instruction covers as many rows or columns as its 255 repeats reach.
+// float32 rows in UB by instructions that both families have, written for the 910B family: one covers as many rows or columns as its 255
+// repeats reach.
 #pragma once
 
 #include "rows_copy.h"
 
 namespace hc {
 
-constexpr uint32_t kLanes = 64;         // floats of a repeat
 constexpr uint32_t kBlockFloats = 8;
 constexpr uint32_t kMaxRepeats = 255;
 constexpr uint32_t kMaxStride = 255;    // of a repeat, in blocks
 
-__aicore__ inline void FenceVector() { AscendC::PipeBarrier<PIPE_V>(); }
+// The vector pipe of the 950 is in order.
+__aicore__ inline void FenceVector() {
+#if !defined(__DAV_C310__)
+    AscendC::PipeBarrier<PIPE_V>();
+#endif
+}
 
 __aicore__ inline AscendC::BinaryRepeatParams BinaryStrides(uint32_t src1Block, uint32_t dst, uint32_t src0, uint32_t src1) {
     return AscendC::BinaryRepeatParams(1, 1, static_cast<uint8_t>(src1Block), static_cast<uint8_t>(dst), static_cast<uint8_t>(src0),

@@ -7,7 +7,6 @@ namespace hc {
 
 namespace reg = AscendC::MicroAPI;
 
-constexpr uint32_t kLanes = 64;  // floats of a register
 using FloatReg = reg::RegTensor<float>;
 
 constexpr reg::CastTrait kToFloat = {reg::RegLayout::ZERO, reg::SatMode::UNKNOWN, reg::MaskMergeMode::ZEROING,

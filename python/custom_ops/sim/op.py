@@ -19,7 +19,8 @@ class Op:
 
     Takes torch tensors or NumPy arrays, one kind per call, and returns the same kind: one array, or a tuple in the order
     of the OpDef. `out=` gives the outputs instead of having them allocated: an array, a sequence in OpDef order, or a dict
-    by name. Optional tensors may be left out. An output that has the name of an input is written in place.
+    by name. Optional tensors may be left out. An output that has the name of an input is written in place; it is None when
+    the input is left out.
 
     Raises TypeError or ValueError for names, types, dtypes and shapes the OpDef does not take, KernelError for findings
     and for calls that the op's host code refuses.
@@ -73,7 +74,7 @@ class Op:
             self.calls = [error.report] if error.report else []
             raise
         for result, target in zip(results, targets, strict=True):
-            if result is not target and not _same_memory(result, target):
+            if result is not None and result is not target and not _same_memory(result, target):
                 arrays.copy_into(result, target)
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -137,13 +138,15 @@ class Op:
         given = self._given_outputs(out)
         results: list[Any] = [inputs.get(p.name, given.get(p.name)) for p in op.outputs]
         for param in op.outputs:
-            if param.name in inputs and inputs[param.name] is None:
+            if param.name in inputs and inputs[param.name] is None and not param.optional:
                 raise TypeError(f"{op.type}: {param.name} is written in place and must be given")
         inferred = execute.infer_shapes(self._package, op, views, attributes, self.options)
         for i, (param, (shape, dtype)) in enumerate(zip(op.outputs, inferred, strict=True)):
+            if param.name in inputs:
+                continue
             if results[i] is None:
                 results[i] = arrays.empty(kind, shape, dtype)
-            elif param.name not in inputs:
+            else:
                 self._check_output(param, results[i], kind, shape, dtype)
         return results
 

@@ -72,6 +72,31 @@ class PrePlan(ctypes.Structure):
     _fields_ = [("key", _U64), ("blockDim", _U32), ("workspaceBytes", _U64), ("data", PreData)]
 
 
+class RecurrentBuffers(ctypes.Structure):
+    _fields_ = [(name, _U32) for name in (
+        "keyPitch", "valuePitch", "gatePitch", "chunkTokens", "spare", "inBytes", "inValues", "inKeyStates", "keyStateStride", "inValueStates",
+        "inKeyWeights", "keyWeightStride", "inValueWeights", "inKeyBias", "inValueBias", "inGate", "inBeta", "inGateBias", "stateBytes",
+        "outBytes", "convOutBytes", "workBytes", "scratchFloats", "sumRows", "ubBytes")]
+
+
+class ShortConvBuffers(ctypes.Structure):
+    _fields_ = [(name, _U32) for name in (
+        "parts", "tileGroups", "chunkTokens", "pitch", "inBytes", "inX", "inC", "inStates", "inWeights", "inBias", "outBytes",
+        "convOutBytes", "windowBytes", "workBytes", "planeFloats", "ubBytes")]
+
+
+class LinearAttentionData(ctypes.Structure):
+    _fields_ = [(name, _U32) for name in (
+        "sequences", "tokens", "sequenceTokens", "slots", "channels", "convChannels", "taps", "keyHeads", "valueHeads", "keyDim",
+        "valueDim", "perChannelGate", "useQkL2norm", "gateFold")] + [("queryScale", _F32)] + [
+        (name, _U32) for name in ("usedCores", "valueTile", "valueTiles", "pieces", "wholeItems", "sequenceWeight")] + [
+        ("buffers", RecurrentBuffers), ("conv", ShortConvBuffers)]
+
+
+class LinearAttentionPlan(ctypes.Structure):
+    _fields_ = [("kernel", _U64), ("blockDim", _U32), ("data", LinearAttentionData)]
+
+
 class Refused(ValueError):
     """The tiling function answered with a sentence instead of a plan."""
 
@@ -84,12 +109,14 @@ def _library() -> ctypes.CDLL:
         subprocess.run([os.environ.get("CXX", "c++"), "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
                         f"-I{ROOT}", *map(str, sources), "-o", str(path)], check=True)
         library = ctypes.CDLL(str(path))
-    for size in (library.PostPlanBytes, library.InvRmsPlanBytes, library.SinkhornPlanBytes, library.PrePlanBytes):
+    for size in (library.PostPlanBytes, library.InvRmsPlanBytes, library.SinkhornPlanBytes, library.PrePlanBytes,
+                 library.LinearAttentionPlanBytes):
         size.restype = _U64
     assert library.PostPlanBytes() == ctypes.sizeof(PostPlan)
     assert library.InvRmsPlanBytes() == ctypes.sizeof(InvRmsPlan)
     assert library.SinkhornPlanBytes() == ctypes.sizeof(SinkhornPlan)
     assert library.PrePlanBytes() == ctypes.sizeof(PrePlan)
+    assert library.LinearAttentionPlanBytes() == ctypes.sizeof(LinearAttentionPlan)
     return library
 
 
@@ -128,6 +155,22 @@ def pre(chip: Chip, tokens: int, hc_mult: int, hidden: int, dtype: int = BFLOAT1
     return _plan(_library().PlanPre, PrePlan(), _U64(tokens), ctypes.c_int64(hc_mult), _U64(hidden), ctypes.c_int64(iters),
                  _U32(dtype), _F32(norm_eps), _F32(hc_eps), _U32(chip.cores), _U64(chip.ub_bytes), ctypes.c_int(chip.regbase),
                  _U32(chip.cube_cores), *cube)
+
+
+#: tiling keys of fused_linear_attention
+SHORT_CONV, RECURRENT = 0, 1
+
+
+def linear_attention(chip: Chip, attn_type: str = "gated_delta_rule", batch: int = 1, length: int = 1, heads: tuple = (16, 32),
+                     dims: tuple = (128, 128), taps: int = 4, sequences: int | None = None, slots: int | None = None,
+                     conv_state: bool = True, norm: bool = True, fold: bool = False, element_bytes: int = 2,
+                     gate_bytes: int = 2) -> LinearAttentionPlan:
+    """`sequences` is the number of them with cu_seqlens."""
+    count = batch if sequences is None else sequences
+    return _plan(_library().PlanLinearAttention, LinearAttentionPlan(), attn_type.encode(), *map(ctypes.c_int64, (*heads, *dims)),
+                 _U64(batch), _U64(length), _U64(count), ctypes.c_int(sequences is not None), _U64(count if slots is None else slots),
+                 ctypes.c_int64(taps), *map(ctypes.c_int, (conv_state, norm, fold)), _U32(element_bytes), _U32(gate_bytes),
+                 _U32(chip.cores), _U64(chip.ub_bytes), ctypes.c_int(chip.regbase))
 
 
 def rows_of_core(plan, group: int) -> int:

@@ -1,0 +1,11 @@
+// Tiling of the recurrent kernel.
+#pragma once
+
+#include "fused_linear_attention_tiling.h"
+
+namespace custom_ops {
+
+// Fills the recurrent part of a plan whose call part is set; false: no tile fits, data.buffers.ubBytes is what the smallest needs.
+bool TileRecurrent(FusedLinearAttentionTilingData& data, const FusedLinearAttentionShape& shape, const ChipSpec& chip);
+
+}  // namespace custom_ops

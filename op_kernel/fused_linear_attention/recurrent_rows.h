@@ -1,0 +1,266 @@
+// What both recurrent kernels share: the copies of a step and their order. `Kernel`, which derives from this, adds InitWork and Compute.
+//
+//   CopyIn   rows of qkv with their K - 1 predecessors, gate, beta, what the step needs anew of weights and conv_state; a piece's state
+//   Compute  q, k, v (convolution, SiLU, L2 norm), decay, beta; token by token the state and the result
+//   CopyOut  rows of the result; after a piece's last token its state. The conv_state leaves with Compute, which has the input's rows
+#pragma once
+
+#include "conv_copy.h"
+#include "recurrent_steps.h"
+
+namespace hc {
+
+// Channels of the convolution that are worked on together: q | k, or v.
+struct ConvGroup {
+    uint32_t parts;    // 2: q and k
+    uint32_t channels;  // of a part
+    uint32_t partPitch;
+    uint32_t rowPitch;  // parts * partPitch
+    // in one step's input
+    uint32_t rows, states, stateStride, weights, weightStride, bias;
+};
+
+template <typename Kernel, typename T, typename G>
+class RecurrentRows {
+public:
+    __aicore__ inline void Init(const LinearAttentionTensors& tensors, const FusedLinearAttentionTilingData* plan, AscendC::TPipe* pipe) {
+        plan_ = *plan;
+        ub_ = plan_.buffers;
+        history_ = plan_.taps - 1;
+        sequences_.Init(tensors.cuSeqlens, tensors.stateIndices, tensors.hasInitialState, plan_);
+        keepsConv_ = tensors.convState != nullptr && history_ != 0;
+        keepsState_ = tensors.recurrentState != nullptr;
+        hasBias_ = tensors.convBias != nullptr;
+        qkv_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(tensors.qkv));
+        gate_.SetGlobalBuffer(reinterpret_cast<__gm__ G*>(tensors.gate));
+        beta_.SetGlobalBuffer(reinterpret_cast<__gm__ G*>(tensors.beta));
+        weight_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(tensors.convWeight));
+        bias_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(tensors.convBias));
+        convState_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(tensors.convState));
+        convStateOut_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(tensors.convStateOut));
+        state_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(tensors.recurrentState));
+        stateOut_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(tensors.recurrentStateOut));
+        gateCoef_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(tensors.gateCoef));
+        gateBias_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(tensors.gateBias));
+        attnOut_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(tensors.attnOut));
+
+        pipe->InitBuffer(inQue_, ub_.spare, ub_.inBytes);
+        pipe->InitBuffer(outQue_, 2, ub_.outBytes);
+        if (keepsConv_) pipe->InitBuffer(convOutQue_, ub_.spare, ub_.convOutBytes);
+        pipe->InitBuffer(stateBuf_, 2 * ub_.stateBytes);
+        for (uint32_t slot = 0; slot < 2; ++slot) {
+            loaded_[slot] = pipe->AllocEventID<AscendC::HardEvent::MTE2_V>();
+            updated_[slot] = pipe->AllocEventID<AscendC::HardEvent::V_MTE3>();
+            stored_[slot] = pipe->AllocEventID<AscendC::HardEvent::MTE3_MTE2>();
+        }
+        Self().InitWork(pipe);
+    }
+
+    __aicore__ inline void Process() {
+        const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
+        steps_.Init(sequences_, plan_, core);
+        Step ahead{}, step{};
+        bool more = steps_.Next(ahead);
+        if (more) CopyIn(ahead);
+        while (more) {
+            step = ahead;
+            more = steps_.Next(ahead);
+            if (more && ub_.spare == 2) CopyIn(ahead);
+            Self().Compute(step);
+            CopyOut(step);
+            if (more && ub_.spare == 1) CopyIn(ahead);
+        }
+        for (uint32_t slot = 0; slot < Min(loads_, 2); ++slot) AscendC::WaitFlag<AscendC::HardEvent::MTE3_MTE2>(stored_[slot]);
+        if (plan_.wholeItems == 0 && keepsConv_) {
+            AscendC::SyncAll();  // all cores have read the conv_state of q and k
+            StoreKeyStates(core);
+        }
+    }
+
+    // Boundaries out of order: the whole result is NaN, no state is touched.
+    __aicore__ inline void Refuse() {
+        const uint64_t core = static_cast<uint64_t>(AscendC::GetBlockIdx()), all = static_cast<uint64_t>(plan_.tokens) * plan_.valueHeads * plan_.valueDim;
+        const uint64_t end = all * (core + 1) / plan_.usedCores;
+        const uint32_t most = ub_.outBytes / sizeof(T);
+        for (uint64_t at = all * core / plan_.usedCores; at < end; at += most) {
+            const uint32_t count = end - at < most ? static_cast<uint32_t>(end - at) : most;
+            Self().FillRows(count, Self().Nan());
+            AscendC::LocalTensor<T> out = outQue_.template DeQue<T>();
+            CopyFlatOut(attnOut_[at], out, count);
+            outQue_.FreeTensor(out);
+        }
+    }
+
+protected:
+    __aicore__ inline Kernel& Self() { return *static_cast<Kernel*>(this); }
+
+    __aicore__ inline ConvGroup Keys() const {
+        return {2, plan_.keyDim, ub_.keyPitch, 2 * ub_.keyPitch, 0, ub_.inKeyStates, ub_.keyStateStride, ub_.inKeyWeights,
+                ub_.keyWeightStride, ub_.inKeyBias};
+    }
+    __aicore__ inline ConvGroup Values(const Step& step) const {
+        const uint32_t pitch = RowPitch<T>(step.columns);
+        return {1, step.columns, pitch, pitch, ub_.inValues, ub_.inValueStates, RowPitch<T>(step.columns * history_), ub_.inValueWeights,
+                RowPitch<T>(step.columns * plan_.taps), ub_.inValueBias};
+    }
+    // The first of the convolution's channels of part `part` of a group.
+    __aicore__ inline uint32_t KeyChannel(uint32_t keyHead, uint32_t part) const {
+        return (part * plan_.keyHeads + keyHead) * plan_.keyDim;
+    }
+    __aicore__ inline uint32_t ValueChannel(const Step& step) const {
+        return 2 * plan_.keyHeads * plan_.keyDim + step.valueHead * plan_.valueDim + step.column;
+    }
+    // Rows of a step's window that lie before the sequence: its first rows, from conv_state or zeros.
+    __aicore__ inline uint32_t OldRows(uint32_t firstToken) const { return firstToken < history_ ? history_ - firstToken : 0; }
+    __aicore__ inline bool ReadsConvState(const Sequence& sequence) const { return keepsConv_ && !sequence.fresh; }
+
+    __aicore__ inline AscendC::LocalTensor<float> StateTile(uint32_t index) const {
+        return stateBuf_.template Get<float>()[index % 2 * (ub_.stateBytes / sizeof(float))];
+    }
+
+    // The K - 1 + tokens rows of a group that end with the step's tokens, those before the sequence left out, and the conv_state they come from.
+    // Parts are keyHeads * keyDim channels apart.
+    __aicore__ inline void CopyWindow(const AscendC::LocalTensor<T>& in, const ConvGroup& group, uint32_t channel, const Sequence& sequence,
+                                      uint32_t firstToken, uint32_t tokens) {
+        const uint32_t old = OldRows(firstToken), rows = history_ - old + tokens, apart = plan_.keyHeads * plan_.keyDim;
+        const AscendC::LocalTensor<T> window = in[group.rows + old * group.rowPitch];
+        const AscendC::GlobalTensor<T> first = qkv_[(sequence.firstRow + firstToken - (history_ - old)) * plan_.channels + channel];
+        if (rows == 1) {
+            CopyRowsTo(window, group.partPitch, first, group.parts, group.channels, apart);
+        } else if (rows != 0) {
+            for (uint32_t part = 0; part < group.parts; ++part)
+                CopyRowsTo(window[part * group.partPitch], group.rowPitch, first[part * apart], rows, group.channels, plan_.channels);
+        }
+        if (old != 0 && ReadsConvState(sequence))
+            CopyRowsTo(in[group.states], group.stateStride,
+                       convState_[(static_cast<uint64_t>(sequence.slot) * plan_.convChannels + channel) * history_], group.parts,
+                       group.channels * history_, apart * history_);
+    }
+    __aicore__ inline void CopyWeights(const AscendC::LocalTensor<T>& in, const ConvGroup& group, uint32_t channel) {
+        const uint32_t apart = plan_.keyHeads * plan_.keyDim;
+        CopyRowsTo(in[group.weights], group.weightStride, weight_[static_cast<uint64_t>(channel) * plan_.taps], group.parts,
+                   group.channels * plan_.taps, apart * plan_.taps);
+        if (hasBias_) CopyRowsTo(in[group.bias], group.partPitch, bias_[channel], group.parts, group.channels, apart);
+    }
+
+    __aicore__ inline void CopyIn(const Step& step) {
+        if (!step.live) return;
+        AscendC::LocalTensor<T> in = inQue_.template AllocTensor<T>();
+        const ConvGroup keys = Keys(), values = Values(step);
+        const uint32_t channel = KeyChannel(step.keyHead, 0);
+        if (step.newKeys) CopyWindow(in, keys, channel, step.sequence, step.firstToken, step.tokens);
+        if (step.newKeyHead) CopyWeights(in, keys, channel);
+        CopyWindow(in, values, ValueChannel(step), step.sequence, step.firstToken, step.tokens);
+        if (step.newValueHead) CopyWeights(in, values, ValueChannel(step));
+        if (step.tokens != 0) CopyGates(in, step);
+        inQue_.EnQue(in);
+        if (step.firstOfPiece) CopyState(step);
+    }
+
+    // A block of 32 B per token and number, kda: a row per token.
+    __aicore__ inline void CopyGates(const AscendC::LocalTensor<T>& in, const Step& step) {
+        const AscendC::LocalTensor<G> gate = GateOf(in), beta = BetaOf(in);
+        const uint64_t first = (step.sequence.firstRow + step.firstToken) * plan_.valueHeads + step.valueHead;
+        if (plan_.perChannelGate != 0) {
+            CopyRowsTo(gate, ub_.gatePitch, gate_[first * plan_.keyDim], step.tokens, plan_.keyDim, plan_.valueHeads * plan_.keyDim);
+            if (plan_.gateFold != 0) CopyFlatIn(GateBiasOf(in), gateBias_[static_cast<uint64_t>(step.valueHead) * plan_.keyDim], plan_.keyDim);
+        } else {
+            CopyRowsTo(gate, kBlockBytes / sizeof(G), gate_[first], step.tokens, 1, plan_.valueHeads);
+        }
+        CopyRowsTo(beta, kBlockBytes / sizeof(G), beta_[first], step.tokens, 1, plan_.valueHeads);
+    }
+    __aicore__ inline AscendC::LocalTensor<G> GateOf(const AscendC::LocalTensor<T>& in) const {
+        return in[ub_.inGate / sizeof(T)].template ReinterpretCast<G>();
+    }
+    __aicore__ inline AscendC::LocalTensor<G> BetaOf(const AscendC::LocalTensor<T>& in) const {
+        return in[ub_.inBeta / sizeof(T)].template ReinterpretCast<G>();
+    }
+    __aicore__ inline AscendC::LocalTensor<float> GateBiasOf(const AscendC::LocalTensor<T>& in) const {
+        return in[ub_.inGateBias / sizeof(T)].template ReinterpretCast<float>();
+    }
+
+    __aicore__ inline bool ReadsState(const Step& step) const { return keepsState_ && !step.sequence.fresh; }
+    __aicore__ inline uint64_t StateOffset(const Step& step) const {
+        return ((static_cast<uint64_t>(step.sequence.slot) * plan_.valueHeads + step.valueHead) * plan_.keyDim) * plan_.valueDim + step.column;
+    }
+    // The tile stays in one of two buffers from its load to its store; the other one's store must be over before the next load.
+    __aicore__ inline void CopyState(const Step& step) {
+        const uint32_t slot = loads_ % 2;
+        if (loads_ >= 2) AscendC::WaitFlag<AscendC::HardEvent::MTE3_MTE2>(stored_[slot]);
+        if (ReadsState(step)) CopyRowsIn(StateTile(loads_), state_[StateOffset(step)], plan_.keyDim, step.columns, plan_.valueDim);
+        AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(loaded_[slot]);
+        ++loads_;
+    }
+    // For Compute: around the first and after the last of a piece's steps.
+    __aicore__ inline AscendC::LocalTensor<float> TakeState(const Step& step) {
+        if (step.firstOfPiece) AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(loaded_[pieces_ % 2]);
+        return StateTile(pieces_);
+    }
+    __aicore__ inline void GiveState(const Step& step) {
+        if (step.lastOfPiece) AscendC::SetFlag<AscendC::HardEvent::V_MTE3>(updated_[pieces_ % 2]);
+    }
+
+    __aicore__ inline void CopyOut(const Step& step) {
+        if (step.tokens != 0) {
+            AscendC::LocalTensor<T> out = outQue_.template DeQue<T>();
+            const uint64_t row = (step.sequence.firstRow + step.firstToken) * plan_.valueHeads + step.valueHead;
+            CopyRowsOut(attnOut_[row * plan_.valueDim + step.column], out, step.tokens, step.columns, plan_.valueHeads * plan_.valueDim);
+            outQue_.FreeTensor(out);
+        }
+        if (!step.live || !step.lastOfPiece) return;
+        const uint32_t slot = pieces_ % 2;
+        AscendC::WaitFlag<AscendC::HardEvent::V_MTE3>(updated_[slot]);
+        if (keepsState_) CopyRowsOut(stateOut_[StateOffset(step)], StateTile(pieces_), plan_.keyDim, step.columns, plan_.valueDim);
+        AscendC::SetFlag<AscendC::HardEvent::MTE3_MTE2>(stored_[slot]);
+        ++pieces_;
+    }
+    // With the last of the item's steps that read the conv_state of q and k.
+    __aicore__ inline bool StoresKeys(const Step& step) const {
+        return plan_.wholeItems != 0 && step.newKeys && step.lastOfPiece && (step.firstOfPiece || step.lastOfItem);
+    }
+    __aicore__ inline void CopyConvStateOut(const Sequence& sequence, uint32_t channel, uint32_t channels) {
+        AscendC::LocalTensor<T> kept = convOutQue_.template DeQue<T>();
+        CopyFlatOut(convStateOut_[(static_cast<uint64_t>(sequence.slot) * plan_.convChannels + channel) * history_], kept,
+                    channels * history_);
+        convOutQue_.FreeTensor(kept);
+    }
+
+    // conv_state of q and k of all sequences, items over cores: the K - 1 rows before the sequence's end.
+    __aicore__ inline void StoreKeyStates(uint32_t core) {
+        const uint64_t items = static_cast<uint64_t>(plan_.sequences) * plan_.keyHeads;
+        const ConvGroup keys = Keys();
+        for (uint64_t item = core; item < items; item += plan_.usedCores) {
+            const Sequence sequence = sequences_.Get(static_cast<uint32_t>(item / plan_.keyHeads));
+            const uint32_t keyHead = static_cast<uint32_t>(item % plan_.keyHeads);
+            if (sequence.kind != SequenceKind::kLive || (sequence.tokens == 0 && !sequence.fresh)) continue;
+            AscendC::LocalTensor<T> in = inQue_.template AllocTensor<T>();
+            CopyWindow(in, keys, KeyChannel(keyHead, 0), sequence, sequence.tokens, 0);
+            inQue_.EnQue(in);
+            in = inQue_.template DeQue<T>();
+            Self().FillOldRows(in, keys, sequence, sequence.tokens);
+            for (uint32_t part = 0; part < 2; ++part) {
+                Self().KeepConvState(in, keys, part, 0);
+                CopyConvStateOut(sequence, KeyChannel(keyHead, part), plan_.keyDim);
+            }
+            inQue_.FreeTensor(in);
+        }
+    }
+
+    FusedLinearAttentionTilingData plan_;
+    RecurrentBuffers ub_;
+    Sequences sequences_;
+    Steps steps_;
+    uint32_t history_ = 0;  // K - 1
+    bool keepsConv_ = false, keepsState_ = false, hasBias_ = false;
+    uint32_t loads_ = 0, pieces_ = 0;  // of states: loaded, computed
+    AscendC::GlobalTensor<T> qkv_, weight_, bias_, convState_, convStateOut_, attnOut_;
+    AscendC::GlobalTensor<G> gate_, beta_;
+    AscendC::GlobalTensor<float> state_, stateOut_, gateCoef_, gateBias_;
+    AscendC::TQue<AscendC::TPosition::VECIN, 2> inQue_;
+    AscendC::TQue<AscendC::TPosition::VECOUT, 1> outQue_;
+    AscendC::TQue<AscendC::TPosition::VECOUT, 1> convOutQue_;
+    AscendC::TBuf<AscendC::TPosition::VECCALC> stateBuf_;
+    AscendC::TEventID loaded_[2], updated_[2], stored_[2];
+};
+
+}  // namespace hc

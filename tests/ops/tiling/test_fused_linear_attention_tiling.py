@@ -1,0 +1,116 @@
+"""Plans of fused_linear_attention: what holds for every shape, what the shapes of models get, and what is refused."""
+
+import pytest
+import tiling_plans as plans
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tiling_plans import RECURRENT, SHORT_CONV, Chip, Refused
+
+chips = st.sampled_from([*plans.CHIPS.values(), Chip(1, 196608, False), Chip(8, 253952, True)])
+lengths = st.one_of(st.integers(1, 40), st.sampled_from([64, 127, 1000, 65536]))
+batches = st.sampled_from([1, 2, 3, 8, 41, 256])
+taps = st.integers(1, 8)
+dims = st.one_of(st.integers(1, 140), st.sampled_from([192, 256, 511, 512]))
+key_dims_and_taps = st.tuples(dims, taps).filter(lambda pair: pair[0] <= 256 or pair[1] <= 4)  # wider ones do not fit UB
+element_bytes = st.sampled_from([2, 4])
+
+
+def share_of(count: int, core: int, cores: int) -> range:
+    return range(count * core // cores, count * (core + 1) // cores)
+
+
+@given(chip=chips, attn_type=st.sampled_from(["gated_delta_rule", "kda"]), batch=batches, length=lengths, key_heads=st.sampled_from([1, 2, 3, 16]),
+       ratio=st.sampled_from([1, 2, 3, 8]), key_dim_and_taps=key_dims_and_taps, value_dim=dims, element_bytes=element_bytes, packed=st.booleans(),
+       conv_state=st.booleans(), fold=st.booleans())
+@example(chip=plans.CHIPS["A48"], attn_type="kda", batch=1, length=65536, key_heads=1, ratio=1, key_dim_and_taps=(512, 4), value_dim=512,
+         element_bytes=4, packed=False, conv_state=True, fold=True)
+def test_recurrent(chip, attn_type, batch, length, key_heads, ratio, key_dim_and_taps, value_dim, element_bytes, packed, conv_state, fold):
+    key_dim, taps = key_dim_and_taps
+    sequences = batch if packed else None
+    plan = plans.linear_attention(chip, attn_type, 1 if packed else batch, batch * length if packed else length, (key_heads, key_heads * ratio),
+                                  (key_dim, value_dim), taps, sequences, conv_state=conv_state, element_bytes=element_bytes,
+                                  gate_bytes=element_bytes, fold=fold)
+    data, buffers = plan.data, plan.data.buffers
+    assert plan.kernel == RECURRENT and plan.blockDim == data.usedCores <= chip.cores
+    assert data.tokens == batch * length and data.sequenceTokens == (0 if packed else length) and data.sequences == batch
+
+    # tiles cover the columns once, pieces the value heads of a key head
+    assert (data.valueTiles - 1) * data.valueTile < value_dim <= data.valueTiles * data.valueTile
+    assert data.valueTiles == 1 or data.valueTile % 8 == 0
+    assert data.pieces == ratio * data.valueTiles
+    items = batch * key_heads
+    units = items if data.wholeItems else items * data.pieces
+    assert data.usedCores <= units and -(-units // data.usedCores) == -(-units // min(units, chip.cores)), "the busiest core has the least"
+    assert data.sequenceWeight >= 1
+    assert 1 <= buffers.chunkTokens <= 16
+
+    # one step's input: parts follow each other, each on a block
+    rows, history = taps - 1 + buffers.chunkTokens, taps - 1
+    assert buffers.keyPitch * element_bytes % 32 == 0 and key_dim <= buffers.keyPitch < key_dim + 32
+    ends = [rows * 2 * buffers.keyPitch, rows * buffers.valuePitch, 2 * buffers.keyStateStride, data.valueTile * history,
+            2 * buffers.keyWeightStride, data.valueTile * taps, 2 * buffers.keyPitch, buffers.valuePitch]
+    starts = [0, buffers.inValues, buffers.inKeyStates, buffers.inValueStates, buffers.inKeyWeights, buffers.inValueWeights, buffers.inKeyBias,
+              buffers.inValueBias, buffers.inGate // element_bytes]
+    for start, size, following in zip(starts, ends, starts[1:]):
+        assert start + size <= following and start * element_bytes % 32 == 0
+    assert buffers.inGate < buffers.inBeta <= buffers.inGateBias <= buffers.inBytes
+    assert buffers.stateBytes - (256 if chip.regbase and -(-data.valueTile // 8) % 8 else 0) == key_dim * (-(-data.valueTile // 8) * 8) * 4
+    spared = buffers.inBytes + (buffers.convOutBytes if conv_state and history else 0)
+    out = -(-buffers.outBytes // 32) * 32
+    assert buffers.spare * spared + 2 * (out + buffers.stateBytes) + buffers.workBytes == buffers.ubBytes <= chip.ub_bytes
+    assert 128 % buffers.sumRows == 0, "groups of rows start at row 0 of the sums"
+
+
+@given(chip=chips, batch=batches, length=lengths, hidden=st.one_of(st.integers(1, 300), st.sampled_from([1024, 2048, 2560, 7168, 100000])), taps=taps,
+       element_bytes=element_bytes, packed=st.booleans(), conv_state=st.booleans())
+def test_short_conv(chip, batch, length, hidden, taps, element_bytes, packed, conv_state):
+    plan = plans.linear_attention(chip, "short_conv", 1 if packed else batch, batch * length if packed else length, (1, 1), (hidden, hidden), taps,
+                                  batch if packed else None, conv_state=conv_state, element_bytes=element_bytes)
+    data, buffers = plan.data, plan.data.conv
+    assert plan.kernel == SHORT_CONV and plan.blockDim == data.usedCores == buffers.parts * buffers.tileGroups <= chip.cores
+    assert data.channels == 3 * hidden and data.convChannels == hidden
+    assert (data.valueTiles - 1) * data.valueTile < hidden <= data.valueTiles * data.valueTile
+    assert data.valueTiles == 1 or data.valueTile % 64 == 0
+    assert 1 <= buffers.tileGroups <= data.valueTiles
+    count = batch if data.wholeItems else batch * length
+    assert buffers.parts <= count
+    assert [i for part in range(buffers.parts) for i in share_of(count, part, buffers.parts)] == list(range(count)) if count < 5000 else True
+    assert buffers.ubBytes <= chip.ub_bytes and buffers.pitch * element_bytes % 32 == 0 and buffers.pitch >= data.valueTile
+    assert buffers.outBytes == buffers.chunkTokens * buffers.pitch * element_bytes
+
+
+@pytest.mark.parametrize("chip", plans.CHIPS)
+@pytest.mark.parametrize("batch", [8, 16, 64])
+def test_decode_of_models_keeps_whole_states_in_ub(chip, batch):
+    """Hk = 16, Hv = 32, d = 128: a piece is a whole head, one contiguous 64 KiB DMA each way."""
+    data = plans.linear_attention(plans.CHIPS[chip], batch=batch).data
+    assert data.valueTile == 128 and data.buffers.chunkTokens == 1 and data.usedCores >= 0.8 * plans.CHIPS[chip].cores
+
+
+def test_few_heads_are_split_over_cores():
+    data = plans.linear_attention(plans.CHIPS["A40"], batch=1, length=1, heads=(1, 2)).data
+    assert data.usedCores > 2 and not data.wholeItems
+
+
+@pytest.mark.parametrize("arguments, sentence", [
+    (dict(heads=(3, 4)), "num_v_heads = 4 must be a multiple of num_k_heads = 3"),
+    (dict(heads=(0, 4)), "num_v_heads = 4 must be a multiple of num_k_heads = 0"),
+    (dict(dims=(513, 128)), "head_k_dim = 513 and head_v_dim = 128, supported are 1 to 512"),
+    (dict(dims=(128, 0)), "head_k_dim = 128 and head_v_dim = 0, supported are 1 to 512"),
+    (dict(taps=9), "conv_weight has K = 9 taps, supported are 1 to 8"),
+    (dict(taps=0), "conv_weight has K = 0 taps, supported are 1 to 8"),
+    (dict(batch=2**20, length=2**20), "qkv has 1048576 x 1048576 tokens, supported are up to 2147483647"),
+    (dict(slots=2**40), "1 sequences and 1099511627776 slots, supported are up to 2147483647"),
+    (dict(heads=(2**20, 2**20), dims=(512, 512)), "qkv has D = 1610612736 channels, supported are up to 268435455"),
+], ids=str)
+def test_refuses(arguments, sentence):
+    with pytest.raises(Refused, match="^fused_linear_attention: ") as refused:
+        plans.linear_attention(plans.CHIPS["A48"], **arguments)
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("attn_type", ["gated_delta_rule", "short_conv"])
+def test_a_chip_without_room_is_named(attn_type):
+    heads = (1, 1) if attn_type == "short_conv" else (16, 32)
+    with pytest.raises(Refused, match="chip has 1024 B of UB, the smallest tile needs"):
+        plans.linear_attention(Chip(48, 1024, False), attn_type, heads=heads)
