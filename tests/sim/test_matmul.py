@@ -297,15 +297,16 @@ def test_host_tiling_of_a_mixed_op(built, m, n, k):
     assert plan["usedCoreNum"] == blocks and fits(plan, op.report.soc, 2)
 
 
+@pytest.mark.parametrize("given", ["float", "half", "bfloat16_t"])
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 7, 3), (130, 90, 200)])
-def test_host_tiling_in_a_plain_struct(built, m, n, k):
+def test_host_tiling_in_a_plain_struct(built, m, n, k, given):
     rng = np.random.default_rng(m)
     op = built["MatmulPlain"]
-    a, b = rng.standard_normal((m, k)).astype(np.float32), rng.standard_normal((n, k)).astype(np.float32)
+    a, b = (rng.standard_normal((rows, k)).astype(TYPES[given]) for rows in (m, n))
     c = op(a, b)
     assert_close(c, a.astype(np.float64) @ b.astype(np.float64).T, "float")
     plan = op.report.plan["cube"]
-    assert (plan["M"], plan["N"], plan["Ka"], plan["Kb"]) == (m, n, k, k) and fits(plan, op.report.soc, 4)
+    assert (plan["M"], plan["N"], plan["Ka"], plan["Kb"]) == (m, n, k, k) and fits(plan, op.report.soc, a.itemsize)
 
 
 def test_a_split_that_does_not_fit_is_refused(built):

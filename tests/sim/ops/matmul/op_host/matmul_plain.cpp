@@ -1,4 +1,4 @@
-// c = a x b^T in float on cube cores: a plain tiling struct with a TCubeTiling.
+// c = a x b^T on cube cores, in the type of a and b, with float sums: a plain tiling struct with a TCubeTiling.
 #include "../op_kernel/matmul_plain_tiling_data.h"
 #include "register/op_def_registry.h"
 #include "register/op_impl_registry.h"
@@ -12,8 +12,10 @@ static ge::graphStatus TileMatmulPlain(gert::TilingContext* context) {
     platform_ascendc::PlatformAscendC platform(context->GetPlatformInfo());
     matmul_tiling::MultiCoreMatmulTiling cube(platform);
     cube.SetDim(platform.GetCoreNumAic());
-    cube.SetAType(matmul_tiling::TPosition::GM, CubeFormat::ND, DataType::DT_FLOAT);
-    cube.SetBType(matmul_tiling::TPosition::GM, CubeFormat::ND, DataType::DT_FLOAT, true);
+    const ge::DataType given = context->GetInputDesc(0)->GetDataType();
+    const DataType type = given == ge::DT_FLOAT ? DataType::DT_FLOAT : given == ge::DT_FLOAT16 ? DataType::DT_FLOAT16 : DataType::DT_BF16;
+    cube.SetAType(matmul_tiling::TPosition::GM, CubeFormat::ND, type);
+    cube.SetBType(matmul_tiling::TPosition::GM, CubeFormat::ND, type, true);
     cube.SetCType(matmul_tiling::TPosition::GM, CubeFormat::ND, DataType::DT_FLOAT);
     cube.SetShape(a.GetDim(0), b.GetDim(0), a.GetDim(1));
     MatmulPlainTilingData* data = context->GetTilingData<MatmulPlainTilingData>();
@@ -41,8 +43,9 @@ namespace ops {
 class MatmulPlain : public OpDef {
 public:
     explicit MatmulPlain(const char* name) : OpDef(name) {
-        for (const char* input : {"a", "b"}) this->Input(input).ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
-        this->Output("c").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
+        for (const char* input : {"a", "b"})
+            this->Input(input).ParamType(REQUIRED).DataType({ge::DT_FLOAT, ge::DT_FLOAT16, ge::DT_BF16}).FormatList({ge::FORMAT_ND});
+        this->Output("c").ParamType(REQUIRED).DataType({ge::DT_FLOAT, ge::DT_FLOAT, ge::DT_FLOAT}).FormatList({ge::FORMAT_ND});
         this->SetInferShape(optiling::InferPlain).SetInferDataType(optiling::InferPlainType);
         this->AICore().SetTiling(optiling::TileMatmulPlain);
         this->AICore().AddConfig("ascend910b").AddConfig("ascend910_93").AddConfig("ascend950");
