@@ -1,5 +1,6 @@
 #include "hc_pre_tiling.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cmath>
 
@@ -12,20 +13,21 @@ constexpr uint32_t kUnit = 16;               // columns of K, and rows of a cube
 constexpr uint32_t kMinUnits = 4;            // of K for a core: one repeat of 64 lanes
 constexpr uint32_t kMaxTileColumns = 1024;   // repeat strides end at 255 blocks
 constexpr uint32_t kMaxGroupTokens = 64;
-constexpr uint32_t kTokensPerCore = 16;
-constexpr uint64_t kMaxNd2NzColumns = 65535;  // row pitch that a DMA into L1 can have, elements
 constexpr uint32_t kTerms = 3;               // 16-bit numbers that make up a float32 one
 constexpr uint32_t kMaxBlockRows = 256;
 constexpr uint32_t kLineBytes = 512;         // of L2
 constexpr uint32_t kMaxTileRows = 128;
+constexpr uint32_t kMaxTileOfLongRows = 256; // columns of hc_fn in L1, so that there is room for long pieces of x
+constexpr uint32_t kMaxPiece = 8192;         // bytes of a row that comes on its own: as long as the shortest copy takes
 constexpr uint32_t kReservedL1 = 256;        // bytes at the end of L1 that belong to the system
 constexpr uint32_t kMinCubeTokens = 16;      // rows that fill up a last fractal are copies of the first tokens
 
 // Modelled cycles, to choose between plans; facts on AscendC 1.4, 11.
-constexpr double kGmBytesPerCycle = 32, kL2BytesPerCycle = 100;
+constexpr double kGmBytesPerCycle = 32, kL2BytesPerCycle = 100, kVectorL2BytesPerCycleRegbase = 42;
+constexpr double kLatency = 512, kShortestCopy = kLatency / 2;
 constexpr double kSyncAll = 2000;
-constexpr double kSplitTerms = 5000;         // hc_fn -> terms on all vector cores, written and ordered
-constexpr double kScaleTerms = 7000;         // float16: the maxima of its rows before, and one more SyncAll
+constexpr double kTermsStart = 1000, kTermsElement = 0.5;   // hc_fn -> terms: 10 bytes of HBM for each element of a core
+constexpr double kScalesStart = 5000, kScalesElement = 0.25;  // float16: the maxima of its rows before, and one more SyncAll
 constexpr double kLatencies = 3000;          // GM -> L1 -> L0 -> GM of an otherwise empty block
 constexpr double kMmadStart = 16;            // estimate: an array 16 deep fills up
 constexpr double kHalfDepth = 16, kFloatDepth = 4, kFloatDepthRegbase = 1;  // of K in a cycle, facts on AscendC 7.2
@@ -37,6 +39,9 @@ uint64_t Longest(const HcPreShares& s) { return s.units + (s.longer != 0); }
 
 uint32_t ElementBytes(HcPreType type) { return type == HcPreType::Float32 ? 4 : 2; }
 uint32_t Terms(HcPreType type) { return type == HcPreType::Float32 ? 1 : kTerms; }  // matrices that hc_fn is for the cube
+// Whether a copy into L1 cannot step from row to row.
+bool HasLongRows(const HcPreTilingData& p) { return p.rowElements > kWidestPitch; }
+bool HasTerms(const HcPreTilingData& p, HcPreType type) { return Terms(type) != 1 || HasLongRows(p); }
 
 // Cycles of the weighted sum of one token: n products, n - 1 sums of d columns; 16 bits: n + 1 casts.
 double RowCycles(const HcPreShape& s) {
@@ -49,10 +54,12 @@ void SliceK(HcPreTilingData& p, const ChipSpec& chip) {
     p.slices = Share(units, Min(chip.vectorCores, CeilDiv(units, kMinUnits)));
 }
 
-// Multiply-adds of the busiest core on its slice, by 64 lanes; with registers each also loads a factor, and its share of x and sums.
-double DecodeCycles(const HcPreTilingData& p, uint64_t tokens, const ChipSpec& chip) {
-    const double chunks = static_cast<double>(CeilDiv(Longest(p.slices) * kUnit, kFloatLanes));
-    return (chip.regbase ? 3 : 2) * chunks * static_cast<double>(tokens) * (p.mix + 1);
+// Vector cores put hc_fn into terms, written and ordered; 0: the cube takes it as it is.
+double TermsCycles(const HcPreTilingData& p, HcPreType type) {
+    if (!HasTerms(p, type)) return 0;
+    const double elements = static_cast<double>(Longest(p.slices) * kUnit) * p.mix;
+    const double scales = type == HcPreType::Float16 ? kScalesStart + kScalesElement * elements : 0;
+    return kTermsStart + kTermsElement * elements + scales + kSyncAll;
 }
 
 // --- decode -------------------------------------------------------------------------------------------------------------------
@@ -75,6 +82,19 @@ bool SetDecodeTile(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip
     return p.ubBytes <= chip.ubBytes;
 }
 
+// The busiest core multiplies and adds its slice by 64 lanes, with registers each also loads a factor, and its share of x and sums;
+// meanwhile it brings in hc_fn, again for every group of tokens, which starts with a tile and ends with sums of lanes that nothing hides.
+double DecodeCycles(const HcPreTilingData& p, uint64_t tokens, const ChipSpec& chip) {
+    const double columns = static_cast<double>(Longest(p.slices) * kUnit), sums = p.mix + 1;
+    const double chunks = static_cast<double>(CeilDiv(Longest(p.slices) * kUnit, kFloatLanes));
+    const double multiply = (chip.regbase ? 3 : 2) * chunks * static_cast<double>(tokens) * sums;
+    const double groups = static_cast<double>(CeilDiv(tokens, p.groupTokens)), tiles = columns / p.tileColumns;
+    const double l2Rate = chip.regbase ? kVectorL2BytesPerCycleRegbase : kL2BytesPerCycle, fnBytes = columns * p.mix * 4;
+    const double transfer = std::max(fnBytes / kGmBytesPerCycle + (groups - 1) * fnBytes / l2Rate, 2 * kShortestCopy * groups * tiles);
+    const double tile = std::max(p.tileColumns * static_cast<double>(p.mix) * 4 / l2Rate, kShortestCopy) + kLatency;
+    return std::max(multiply, transfer) + (groups - 1) * (tile + 2 * sums * p.groupTokens);
+}
+
 // All tokens at once if they fit, in tiles as wide as then fit.
 bool TileDecode(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
     const uint64_t slice = Longest(p.slices) * kUnit;
@@ -88,12 +108,8 @@ bool TileDecode(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
     return SetDecodeTile(p, s, chip, 1, kFloatLanes, 1);
 }
 
-// With tokens enough for every core to accumulate some on its own, tokens are split and not K: as much work, and one partial sum.
 Result<HcPrePlan> PlanDecode(HcPreTilingData p, const HcPreShape& s, const ChipSpec& chip) {
-    const uint64_t tokenUnits = CeilDiv(s.tokens, kUnit);
-    const bool byTokens = s.tokens >= static_cast<uint64_t>(kTokensPerCore) * chip.vectorCores;
-    if (byTokens) p.slices = Share(CeilDiv(p.rowElements, kUnit), 1);
-    p.blocks = Share(tokenUnits, byTokens ? chip.vectorCores : 1);
+    p.blocks = Share(CeilDiv(s.tokens, kUnit), 1);
     p.partialPitch = static_cast<uint32_t>(AlignUp(p.mix + 1, 8));
     p.squareColumn = p.mix;
     p.parts = p.slices.count;
@@ -113,9 +129,8 @@ Result<HcPrePlan> PlanDecode(HcPreTilingData p, const HcPreShape& s, const ChipS
 // --- cube ---------------------------------------------------------------------------------------------------------------------
 
 // Whether the cube can take this shape at all.
-bool FitsCube(const HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
-    return s.tokens >= kMinCubeTokens && chip.cubeCores != 0 && chip.vectorCores == 2 * chip.cubeCores &&
-           p.rowElements <= kMaxNd2NzColumns - kUnit;
+bool FitsCube(const HcPreShape& s, const ChipSpec& chip) {
+    return s.tokens >= kMinCubeTokens && chip.cubeCores != 0 && chip.vectorCores == 2 * chip.cubeCores;
 }
 
 // Columns of K in L0 by the room for the terms and 16 tokens in L0B, rows by the rest.
@@ -131,18 +146,28 @@ uint64_t MaxBlockRows(const HcPreTilingData& p, const ChipSpec& chip) {
     return Min(kMaxBlockRows, AlignDown(chip.l0cBytes / ((AlignUp(p.mix, kUnit) + kUnit) * 4), kUnit));
 }
 
-// Columns of K in L1: two buffers of a block's tokens and the terms; whole 512 B of GM if they fit.
-void SetL1(HcPreTilingData& p, HcPreType type, const ChipSpec& chip) {
-    const uint64_t element = ElementBytes(type), line = kLineBytes / element;
-    const uint64_t perColumn = 2 * (p.blockRows + Terms(type) * AlignUp(p.mix, kUnit)) * element;
-    const uint64_t fit = Min((chip.l1Bytes - kReservedL1) / perColumn, 1024);
-    p.kL1 = static_cast<uint32_t>(fit >= 2 * line ? AlignDown(fit, line) : AlignDown(fit, p.kL0));
+// Columns in L1: two buffers of a block's tokens and the terms. Whole 512 B of GM if they fit, as many of x as of hc_fn. Rows that come
+// one by one: hc_fn gets a quarter of L1 and x pieces as long as the rest allows.
+void SetL1(HcPreTilingData& p, HcPreType type, const ChipSpec& chip, uint64_t blockRows) {
+    const uint64_t element = ElementBytes(type), line = kLineBytes / element, bytes = chip.l1Bytes - kReservedL1;
+    const uint64_t xColumn = 2 * blockRows * element, termsColumn = 2 * Terms(type) * AlignUp(p.mix, kUnit) * element;
+    if (HasLongRows(p)) {
+        const uint64_t columns = Min(Max(AlignDown(bytes / 4 / termsColumn, p.kL0), p.kL0), kMaxTileOfLongRows);
+        const uint64_t fit = Min((bytes - columns * termsColumn) / xColumn, kMaxPiece / element);
+        p.kL1 = static_cast<uint32_t>(columns);
+        p.xL1 = static_cast<uint32_t>(AlignDown(fit, columns));
+        return;
+    }
+    const uint64_t fit = Min(bytes / (xColumn + termsColumn), 1024);
+    p.kL1 = p.xL1 = static_cast<uint32_t>(fit >= 2 * line ? AlignDown(fit, line) : AlignDown(fit, p.kL0));
 }
 
 // Cycles of a cube core: it brings in its tokens, which no other one reads, and the terms, which all do, while the array multiplies.
+// L1 is that of p.
 double CubeCycles(const HcPreTilingData& p, HcPreType type, const ChipSpec& chip, double rows, double columns) {
-    const double terms = Terms(type), groups = rows / kUnit;
-    const double transfer = columns * ElementBytes(type) * (rows / kGmBytesPerCycle + terms * p.mix / kL2BytesPerCycle);
+    const double terms = Terms(type), groups = rows / kUnit, element = ElementBytes(type);
+    const double piece = HasLongRows(p) ? kShortestCopy / p.xL1 : 0;
+    const double transfer = columns * (rows * std::max(element / kGmBytesPerCycle, piece) + element * terms * p.mix / kL2BytesPerCycle);
     const double depth = type != HcPreType::Float32 ? kHalfDepth : chip.regbase ? kFloatDepthRegbase : kFloatDepth;
     const double steps = groups * (terms * static_cast<double>(CeilDiv(p.mix, kUnit)) + 1) / depth;
     const double starts = (rows / p.tileRows * terms + groups) * kMmadStart / p.kL0;
@@ -157,7 +182,11 @@ double PlanGrid(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
     for (uint64_t blocks = 1; blocks <= Min(chip.cubeCores, rowUnits); ++blocks) {
         const uint64_t rows = CeilDiv(rowUnits, blocks) * kUnit, parts = Min(chip.cubeCores / blocks, CeilDiv(units, kMinUnits));
         if (rows > MaxBlockRows(p, chip)) continue;
-        const double cycles = CubeCycles(p, s.type, chip, static_cast<double>(rows), static_cast<double>(CeilDiv(units, parts) * kUnit));
+        HcPreTilingData tried = p;
+        SetL1(tried, s.type, chip, rows);
+        if (tried.xL1 == 0) continue;
+        const uint64_t columns = CeilDiv(units, parts) * kUnit;
+        const double cycles = CubeCycles(tried, s.type, chip, static_cast<double>(rows), static_cast<double>(columns));
         if (least != 0 && cycles > least) continue;  // of equals the one with most blocks: most of them are shorter
         least = cycles;
         p.blocks = Share(rowUnits, blocks);
@@ -179,14 +208,17 @@ double PlanStream(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip)
     const uint64_t roundBytes = chip.cubeCores * static_cast<uint64_t>(p.rowElements) * ElementBytes(s.type);  // a token for each core
     const uint64_t inL2 = AlignDown(chip.l2Bytes / (2 * roundBytes), kUnit);
     const uint64_t maxRows = Max(kUnit, Min(MaxBlockRows(p, chip), inL2));
-    const uint64_t first = CeilDiv(rowUnits * kUnit, maxRows * chip.cubeCores);
     double least = 0;
-    for (uint64_t rounds = first; rounds < first + 4; ++rounds) {
+    for (uint64_t longest = maxRows; longest >= kUnit; longest -= kUnit) {
+        const uint64_t rounds = CeilDiv(rowUnits * kUnit, longest * chip.cubeCores);
         const uint64_t blocks = Min(rowUnits, rounds * chip.cubeCores), rows = CeilDiv(rowUnits, blocks) * kUnit;
         const HcPreShares shares = Share(rowUnits, blocks);
         const uint64_t ofCore = (rounds * shares.units + CeilDiv(shares.longer, chip.cubeCores)) * kUnit;  // tokens, over all rounds
-        const double cycles = CubeCycles(p, s.type, chip, static_cast<double>(ofCore), p.rowElements) +
-                              static_cast<double>(rounds - 1) * CubeCycles(p, s.type, chip, 0, p.rowElements) +
+        HcPreTilingData tried = p;
+        SetL1(tried, s.type, chip, rows);
+        if (tried.xL1 == 0) continue;
+        const double cycles = CubeCycles(tried, s.type, chip, static_cast<double>(ofCore), p.rowElements) +
+                              static_cast<double>(rounds - 1) * CubeCycles(tried, s.type, chip, 0, p.rowElements) +
                               static_cast<double>(rows) / 2 * RowCycles(s);
         if (least != 0 && cycles >= least) continue;
         least = cycles;
@@ -197,10 +229,11 @@ double PlanStream(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip)
     return least;
 }
 
-// Tile of hc_fn that a vector core splits: float32 twice, one term as float32, three terms twice as 16 bits. float16: also 64 lanes of
-// maxima, a scale and a block of it for each row.
-bool TileTerms(HcPreTilingData& p, const ChipSpec& chip) {
-    const uint64_t perColumn = p.mix * (2 * 4 + 4 + 2 * kTerms * 2);
+// Tile of hc_fn that a vector core splits: float32 twice, one term as float32, three terms twice as 16 bits; float32 x: hc_fn twice, in
+// another order twice. float16: also 64 lanes of maxima, a scale and a block of it for each row.
+bool TileTerms(HcPreTilingData& p, HcPreType type, const ChipSpec& chip) {
+    const uint64_t terms = Terms(type), element = ElementBytes(type), wide = terms != 1 ? 4 : 0;
+    const uint64_t perColumn = p.mix * (2 * 4 + wide + 2 * terms * element);
     p.sumBytes = static_cast<uint32_t>(p.scaled != 0 ? AlignUp(p.mix, 8) * (kFloatLanes + 8 + 1) * 4 : 0);
     if (p.sumBytes >= chip.ubBytes) return false;
     const uint64_t fit = Min(AlignDown((chip.ubBytes - p.sumBytes) / perColumn, kUnit), kMaxTileColumns);
@@ -208,9 +241,9 @@ bool TileTerms(HcPreTilingData& p, const ChipSpec& chip) {
     p.tileColumns = static_cast<uint32_t>(columns);
     p.tileBuffers = 2;
     p.fnBytes = static_cast<uint32_t>(p.mix * columns * 4);
-    p.wideBytes = p.fnBytes;
-    p.outBytes = p.fnBytes / 2;
-    p.ubBytes = 2 * p.fnBytes + p.wideBytes + 2 * kTerms * p.outBytes + p.sumBytes;
+    p.wideBytes = static_cast<uint32_t>(p.mix * columns * wide);
+    p.outBytes = static_cast<uint32_t>(p.mix * columns * element);
+    p.ubBytes = static_cast<uint32_t>(2 * p.fnBytes + p.wideBytes + 2 * terms * p.outBytes + p.sumBytes);
     return fit != 0;
 }
 
@@ -218,11 +251,11 @@ Result<HcPrePlan> FinishCube(HcPreTilingData p, uint64_t key, const HcPreShape& 
     p.partialPitch = static_cast<uint32_t>(AlignUp(p.mix, 8) + kUnit);
     p.squareColumn = static_cast<uint32_t>(AlignUp(p.mix, 8));
     p.parts = p.kParts.count;
-    const bool split = Terms(s.type) != 1;
-    p.termPitch = split ? static_cast<uint32_t>(AlignUp(p.rowElements, kUnit)) : p.rowElements;
+    const bool split = HasTerms(p, s.type);
+    p.termColumns = split ? static_cast<uint32_t>(AlignUp(p.rowElements, kUnit)) : 0;
     p.cubeCores = chip.cubeCores;
     p.scaled = s.type == HcPreType::Float16;
-    SetL1(p, s.type, chip);
+    SetL1(p, s.type, chip, p.blockRows);
     p.rows.mixPitch = p.partialPitch;
     p.rows.mixScales = p.scaled * p.squareColumn;
     p.rows.mixParts = p.parts;
@@ -234,10 +267,10 @@ Result<HcPrePlan> FinishCube(HcPreTilingData p, uint64_t key, const HcPreShape& 
         p.rows.rowsPerFormer = p.rows.rowsPerTail = p.blockRows / 2;
         p.rows.usedCores = p.rows.formerCores = chip.vectorCores;
     }
-    if ((split && !TileTerms(p, chip)) || !TileSinkhornRows(p.rows, chip, ElementBytes(s.type)))
+    if ((split && !TileTerms(p, s.type, chip)) || !TileSinkhornRows(p.rows, chip, ElementBytes(s.type)))
         return Error("hc_pre: %s has %" PRIu64 " B of UB, too few for one token of hc_mult %" PRId64, chip.name, chip.ubBytes, s.hcMult);
     p.ubBytes = static_cast<uint32_t>(Max(p.ubBytes, p.rows.ubBytes));
-    const uint64_t terms = split ? AlignUp(static_cast<uint64_t>(kTerms) * p.mix * p.termPitch * 2, kLineBytes) : 0;
+    const uint64_t terms = AlignUp(static_cast<uint64_t>(p.termColumns) * Terms(s.type) * p.mix * ElementBytes(s.type), kLineBytes);
     const uint64_t scales = p.scaled * (p.slices.count + 1) * static_cast<uint64_t>(p.squareColumn);  // maxima of each slice, scales
     return HcPrePlan{key, chip.cubeCores, terms + (s.tokens * p.parts * p.partialPitch + scales) * 4, p};
 }
@@ -265,17 +298,16 @@ Result<HcPrePlan> TileHcPre(const HcPreShape& s, const ChipSpec& chip) {
     p.rows.hcEps = s.hcEps;
     if (s.tokens == 0) return HcPrePlan{kHcPreDecode, 1, 0, p};
     SliceK(p, chip);
-    if (!FitsCube(p, s, chip)) return PlanDecode(p, s, chip);
+    const Result<HcPrePlan> decode = PlanDecode(p, s, chip);
+    if (!FitsCube(s, chip)) return decode;
 
     SetL0(p, s.type, chip);
     HcPreTilingData grid = p, stream = p;
     const double gridCycles = PlanGrid(grid, s, chip), streamCycles = PlanStream(stream, s, chip);
     const bool streams = gridCycles == 0 || streamCycles < gridCycles;
-    const double terms = s.type == HcPreType::Float32 ? 0 : kSplitTerms + kSyncAll + (s.type == HcPreType::Float16 ? kScaleTerms : 0);
-    const double cube = terms + kLatencies + (streams ? streamCycles : gridCycles);
+    const double cube = TermsCycles(p, s.type) + kLatencies + (streams ? streamCycles : gridCycles);
     const double rows = static_cast<double>(CeilDiv(s.tokens, chip.vectorCores));
-    const double vector = DecodeCycles(p, s.tokens, chip) + RowCycles(s) * rows + kSyncAll;
-    if (vector <= cube) return PlanDecode(p, s, chip);
+    if (decode && DecodeCycles(decode->data, s.tokens, chip) + RowCycles(s) * rows + kSyncAll <= cube) return decode;
     return streams ? FinishCube(stream, kHcPreStream, s, chip) : FinishCube(grid, kHcPreGrid, s, chip);
 }
 

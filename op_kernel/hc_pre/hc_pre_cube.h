@@ -1,5 +1,5 @@
-// Projection on the cube: a block of tokens times the terms of hc_fn (float32: hc_fn itself) over a part of K, and 16 tokens at a time
-// times themselves.
+// Projection on the cube: a block of tokens times the terms of hc_fn (hc_pre_terms.h; or hc_fn itself) over a part of K, and 16 tokens at
+// a time times themselves.
 //
 //   partial[part][t][m]                       = sum over terms and k of x[t, k] * term[m, k]        16-bit products exact; sums in float32
 //   partial[part][t][squareColumn + t' % 16]  = sum over k of x[t, k] * x[t', k], t' in the 16 tokens of t
@@ -20,7 +20,7 @@ public:
         plan_ = plan;
         columns_ = AlignUp(plan_.mix, kUnit);
         if constexpr (sizeof(T) == sizeof(float)) AscendC::SetHF32Mode(false);  // all 24 bits, whatever ran before
-        pipe->InitBuffer(xL1_, 2, plan_.blockRows * plan_.kL1 * sizeof(T));
+        pipe->InitBuffer(xL1_, 2, plan_.blockRows * plan_.xL1 * sizeof(T));
         pipe->InitBuffer(termsL1_, 2, kTerms * columns_ * plan_.kL1 * sizeof(T));
         pipe->InitBuffer(xL0_, 2, plan_.tileRows * plan_.kL0 * sizeof(T));
 #if defined(__DAV_C310__)
@@ -35,7 +35,7 @@ public:
     __aicore__ inline void Prefetch(const Span& rows, const Span& k) {
         if (rows.count == 0) return;
         rows_ = AlignUp(rows.count, kUnit);
-        CopyInX(rows, k, 0);
+        CopyInTile(rows, k);
         prefetched_ = true;
     }
 
@@ -44,14 +44,10 @@ public:
         if (rows.count == 0) return;
         rows_ = AlignUp(rows.count, kUnit);
         AscendC::LocalTensor<float> sums = sumL0_.template AllocTensor<float>();
-        if (!prefetched_) CopyInX(rows, k, 0);
+        if (!prefetched_) CopyInTile(rows, k);
         prefetched_ = false;
         CopyInTerms(k, 0);
-        for (uint32_t column = 0; column < k.count; column += plan_.kL1) {
-            CopyInX(rows, k, column + plan_.kL1);
-            CopyInTerms(k, column + plan_.kL1);
-            Multiply(sums, Min(plan_.kL1, k.count - column), column == 0);
-        }
+        for (uint32_t column = 0; column < k.count; column += plan_.xL1) MultiplyTile(sums, rows, k, column);
         sumL0_.EnQue(sums);
         CopyOut(rows, part);
     }
@@ -59,42 +55,82 @@ public:
 private:
     static constexpr uint32_t kTerms = kTermsOf<T>;
     static constexpr uint32_t kC0 = kBlockBytes / sizeof(T);  // columns of an operand's fractal, which has 16 rows
-    static constexpr uint32_t kSumFractal = kUnit * kUnit;    // elements
+    static constexpr uint32_t kFractal = kUnit * kC0;         // elements
+    static constexpr uint32_t kSumFractal = kUnit * kUnit;
     static constexpr uint32_t kOrderedFractals = 10;          // shorter Mmad into one matrix need a barrier between them
 
-    __aicore__ inline void CopyInX(const Span& rows, const Span& k, uint32_t column) {
-        if (column >= k.count) return;
-        const uint32_t columns = Min(plan_.kL1, k.count - column), first = k.first + column;
+    __aicore__ inline void CopyInTile(const Span& rows, const Span& k) {
         AscendC::LocalTensor<T> x = xL1_.template AllocTensor<T>();
-        DataCopy(x, x_[static_cast<uint64_t>(rows.first) * plan_.rowElements + first], ToNz(rows.count, columns, plan_.rowElements, rows_));
-        // Rows that fill up the last 16 get other tokens: their results are not used.
-        if (rows_ != rows.count)
-            DataCopy(x[rows.count * kC0], x_[first], ToNz(rows_ - rows.count, columns, plan_.rowElements, rows_));
+        CopyInX(x, rows, k, 0, 0, rows_);
         xL1_.EnQue(x);
     }
+    // Rows [from, to) of the tile of x that begins at a column. Those that fill up the last 16 are the call's first tokens: their results
+    // are not used.
+    __aicore__ inline void CopyInX(const AscendC::LocalTensor<T>& x, const Span& rows, const Span& k, uint32_t column, uint32_t from,
+                                   uint32_t to) {
+        const uint32_t columns = Min(plan_.xL1, k.count - column), first = k.first + column, others = from > rows.count ? from : rows.count;
+        CopyTokensIn(x[from * kC0], rows.first + from, Min(to, rows.count), from, first, columns);
+        CopyTokensIn(x[others * kC0], others - rows.count, to, others, first, columns);
+    }
+    // Tokens from `token` on to rows [row, end).
+    __aicore__ inline void CopyTokensIn(const AscendC::LocalTensor<T>& to, uint32_t token, uint32_t end, uint32_t row, uint32_t column,
+                                        uint32_t columns) {
+        if (row >= end) return;
+        const uint64_t pitch = plan_.rowElements, from = token * pitch + column;
+        if (pitch <= kWidestPitch) {
+            DataCopy(to, x_[from], ToNz(end - row, columns, plan_.rowElements, rows_));
+        } else {
+            for (uint32_t i = 0; i < end - row; ++i) DataCopy(to[i * kC0], x_[from + i * pitch], ToNz(1, columns, columns, rows_));
+        }
+    }
+
+    // In L1 [columns / C0][terms][columns_][C0].
     __aicore__ inline void CopyInTerms(const Span& k, uint32_t column) {
         if (column >= k.count) return;
         const uint32_t columns = Min(plan_.kL1, k.count - column), first = k.first + column;
         AscendC::LocalTensor<T> terms = termsL1_.template AllocTensor<T>();
-        for (uint32_t term = 0; term < kTerms; ++term) {
-            const AscendC::LocalTensor<T> rows = terms[term * columns_ * plan_.kL1];
-            DataCopy(rows, terms_[static_cast<uint64_t>(term) * plan_.mix * plan_.termPitch + first],
-                     ToNz(plan_.mix, columns, plan_.termPitch, columns_));
-            // Rows up to the next multiple of 8 get other rows: the sums of those columns are not used.
-            for (uint32_t row = plan_.mix; row < plan_.squareColumn; row += plan_.mix)
-                DataCopy(rows[row * kC0], terms_[first],
-                         ToNz(Min(plan_.mix, plan_.squareColumn - row), columns, plan_.termPitch, columns_));
-        }
+        CopyMixesIn(terms, first, columns, plan_.mix);
+        // Rows up to the next multiple of 8 get other rows: the sums of those columns are not used.
+        for (uint32_t row = plan_.mix; row < plan_.squareColumn; row += plan_.mix)
+            CopyMixesIn(terms[row * kC0], first, columns, Min(plan_.mix, plan_.squareColumn - row));
         termsL1_.EnQue(terms);
+    }
+    // The first rows of each term.
+    __aicore__ inline void CopyMixesIn(const AscendC::LocalTensor<T>& to, uint32_t column, uint32_t columns, uint32_t rows) {
+        if (plan_.termColumns == 0) {
+            DataCopy(to, terms_[column], ToNz(rows, columns, plan_.rowElements, columns_));
+        } else {
+            AscendC::DataCopyParams params(static_cast<uint16_t>(CeilDiv(columns, kC0) * kTerms), static_cast<uint16_t>(rows),
+                                           static_cast<uint16_t>(plan_.mix - rows), static_cast<uint16_t>(columns_ - rows));
+            AscendC::DataCopy(to, terms_[static_cast<uint64_t>(column) * kTerms * plan_.mix], params);
+        }
     }
     static __aicore__ inline AscendC::Nd2NzParams ToNz(uint32_t rows, uint32_t columns, uint32_t gmPitch, uint32_t nzRows) {
         return AscendC::Nd2NzParams(1, static_cast<uint16_t>(rows), static_cast<uint16_t>(columns), 0, static_cast<uint16_t>(gmPitch),
                                     static_cast<uint16_t>(nzRows), 1, 0);
     }
 
-    // Adds `columns` columns of K, the tile in L1.
-    __aicore__ inline void Multiply(const AscendC::LocalTensor<float>& sums, uint32_t columns, bool fromZero) {
-        const AscendC::LocalTensor<T> x = xL1_.template DeQue<T>(), terms = termsL1_.template DeQue<T>();
+    // Adds the columns of the tile of x in L1 and brings in the next, a share of its rows before each tile of hc_fn.
+    __aicore__ inline void MultiplyTile(const AscendC::LocalTensor<float>& sums, const Span& rows, const Span& k, uint32_t column) {
+        const uint32_t next = column + plan_.xL1, columns = Min(plan_.xL1, k.count - column), steps = CeilDiv(columns, plan_.kL1);
+        const bool more = next < k.count;
+        const AscendC::LocalTensor<T> x = xL1_.template DeQue<T>();
+        AscendC::LocalTensor<T> ahead;
+        if (more) ahead = xL1_.template AllocTensor<T>();
+        for (uint32_t step = 0; step < steps; ++step) {
+            const uint32_t at = step * plan_.kL1;
+            if (more) CopyInX(ahead, rows, k, next, rows_ * step / steps, rows_ * (step + 1) / steps);
+            CopyInTerms(k, column + at + plan_.kL1);
+            Multiply(sums, x[at * rows_], Min(plan_.kL1, columns - at), column + at == 0);
+        }
+        if (more) xL1_.EnQue(ahead);
+        xL1_.FreeTensor(x);
+    }
+
+    // Adds `columns` columns of K, the tile of hc_fn in L1.
+    __aicore__ inline void Multiply(const AscendC::LocalTensor<float>& sums, const AscendC::LocalTensor<T>& x, uint32_t columns,
+                                    bool fromZero) {
+        const AscendC::LocalTensor<T> terms = termsL1_.template DeQue<T>();
         for (uint32_t k = 0; k < columns; k += plan_.kL0) {
             const uint32_t depth = Min(plan_.kL0, columns - k);
             LoadTerms(terms, k, CeilDiv(depth, kC0));
@@ -109,15 +145,24 @@ private:
             }
             termsL0_.FreeTensor(filter);
         }
-        xL1_.FreeTensor(x);
         termsL1_.FreeTensor(terms);
     }
 
+    // NZ of [mix, k] is ZN of [k, mix]. In L1 the terms alternate; of a term, whichever are fewer are loaded at a time: the fractals of
+    // the same columns, or those of the same rows.
     __aicore__ inline void LoadTerms(const AscendC::LocalTensor<T>& terms, uint32_t k, uint32_t fractals) {
+        const uint32_t across = columns_ / kUnit;
         const AscendC::LocalTensor<T> filter = termsL0_.template AllocTensor<T>();
-        for (uint32_t term = 0; term < kTerms; ++term)  // NZ of [mix, k] is ZN of [k, mix]
-            LoadFractals(filter[term * columns_ * plan_.kL0], terms[term * columns_ * plan_.kL1 + k * columns_],
-                         fractals * columns_ / kUnit, 1);
+        for (uint32_t term = 0; term < kTerms; ++term) {
+            const AscendC::LocalTensor<T> to = filter[term * columns_ * plan_.kL0], from = terms[(k * kTerms + term * kC0) * columns_];
+            if (across < fractals) {
+                for (uint32_t i = 0; i < across; ++i)
+                    LoadFractals(to[i * kFractal], from[i * kFractal], fractals, kTerms * across, across - 1);
+            } else {
+                for (uint32_t i = 0; i < fractals; ++i)
+                    LoadFractals(to[i * across * kFractal], from[i * kTerms * across * kFractal], across, 1);
+            }
+        }
         termsL0_.EnQue(filter);
     }
     __aicore__ inline void LoadX(const AscendC::LocalTensor<T>& x, uint32_t k, uint32_t row, uint32_t rows, uint32_t fractals) {
@@ -132,10 +177,11 @@ private:
         xL0_.EnQue(left);
     }
     static __aicore__ inline void LoadFractals(const AscendC::LocalTensor<T>& to, const AscendC::LocalTensor<T>& from, uint32_t count,
-                                               uint32_t stride) {
+                                               uint32_t stride, uint32_t gap = 0) {
         AscendC::LoadData2DParams params;
         params.repeatTimes = static_cast<uint8_t>(count);
         params.srcStride = static_cast<uint16_t>(stride);
+        params.dstGap = static_cast<uint16_t>(gap);
         AscendC::LoadData(to, from, params);
     }
 

@@ -47,14 +47,15 @@ __aicore__ inline void Decode(const RowTensors& tensors, GM_ADDR fn, GM_ADDR par
     rows.Process(share);
 }
 
-// Whether hc_fn is split into terms.
-template <typename T>
-constexpr bool kSplit = kTermsOf<T> != 1;
+// Whether the cube takes terms of hc_fn, and not hc_fn itself.
+__aicore__ inline bool HasTerms(const HcPreTilingData& plan) { return plan.termColumns != 0; }
 
-// The workspace: the terms of hc_fn if it is split, on 512 B the partial sums, then the maxima of its rows (float16).
+// The workspace: the terms of hc_fn if there are any, on 512 B the partial sums, then the maxima of its rows (float16).
 template <typename T>
 __aicore__ inline GM_ADDR PartialsOf(GM_ADDR workspace, const HcPreTilingData& plan) {
-    return kSplit<T> ? workspace + AlignUp(kTermsOf<T> * plan.mix * plan.termPitch, 256) * sizeof(T) : workspace;
+    constexpr uint64_t kLineBytes = 512;
+    const uint64_t termBytes = static_cast<uint64_t>(plan.termColumns) * plan.mix * kTermsOf<T> * sizeof(T);
+    return workspace + (termBytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
 __aicore__ inline GM_ADDR MaximaOf(GM_ADDR partials, const HcPreTilingData& plan) {
     return partials + static_cast<uint64_t>(plan.parts) * plan.rows.tokens * plan.partialPitch * sizeof(float);
@@ -63,31 +64,28 @@ __aicore__ inline GM_ADDR ScalesOf(GM_ADDR partials, const HcPreTilingData& plan
     return MaximaOf(partials, plan) + plan.slices.count * RowPitch<float>(plan.mix) * sizeof(float);
 }
 
-// Vector cores: terms in the workspace, if hc_fn is split. Ends in SyncAll<false>, as does the cube cores' WaitForTerms.
+// Vector cores: terms in the workspace, if the cube takes any. Ends in SyncAll<false>, as does the cube cores' WaitForTerms.
 template <typename T>
 __aicore__ inline void TermsOfFn(GM_ADDR fn, GM_ADDR workspace, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
-    if constexpr (kSplit<T>) {
-        const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
-        {
-            SplitTerms<T> split;
-            split.Init(fn, workspace, MaximaOf(PartialsOf<T>(workspace, plan), plan), plan, pipe);
-            if (plan.scaled != 0) {
-                split.FindMaxima(core);
-                AscendC::SyncAll<false>();
-                split.FindScales(core);
-            }
-            split.Process(core);
+    if (!HasTerms(plan)) return;
+    const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
+    {
+        SplitTerms<T> split;
+        split.Init(fn, workspace, MaximaOf(PartialsOf<T>(workspace, plan), plan), plan, pipe);
+        if (plan.scaled != 0) {
+            split.FindMaxima(core);
             AscendC::SyncAll<false>();
+            split.FindScales(core);
         }
-        pipe->Reset();  // the buffers that hc_fn was split in
-    }
-}
-template <typename T>
-__aicore__ inline void WaitForTerms(const HcPreTilingData& plan) {
-    if constexpr (kSplit<T>) {
-        if (plan.scaled != 0) AscendC::SyncAll<false>();
+        split.Process(core);
         AscendC::SyncAll<false>();
     }
+    pipe->Reset();  // the buffers that hc_fn was split in
+}
+__aicore__ inline void WaitForTerms(const HcPreTilingData& plan) {
+    if (!HasTerms(plan)) return;
+    if (plan.scaled != 0) AscendC::SyncAll<false>();
+    AscendC::SyncAll<false>();
 }
 
 template <typename T>
@@ -95,12 +93,12 @@ __aicore__ inline void Grid(const RowTensors& tensors, GM_ADDR fn, GM_ADDR works
     GM_ADDR partials = PartialsOf<T>(workspace, plan);
     if ASCEND_IS_AIC {
         ProjectCube<T> project;
-        project.Init(tensors.x, kSplit<T> ? workspace : fn, partials, plan, pipe);
+        project.Init(tensors.x, HasTerms(plan) ? workspace : fn, partials, plan, pipe);
         const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
         const uint32_t block = core / plan.kParts.count, part = core % plan.kParts.count;
         const Span tokens(plan.blocks, block, plan.rows.tokens), k(plan.kParts, part, plan.rowElements);
         project.Prefetch(tokens, k);
-        WaitForTerms<T>(plan);
+        WaitForTerms(plan);
         project.Process(tokens, k, part);
         AscendC::SyncAll<false>();  // the sums are there
     }
@@ -129,7 +127,7 @@ __aicore__ inline void ProjectBlocks(const RowTensors& tensors, GM_ADDR terms, G
     const Span k(plan.kParts, 0, plan.rowElements);
     const uint32_t first = static_cast<uint32_t>(AscendC::GetBlockIdx());
     project.Prefetch(Span(plan.blocks, first, plan.rows.tokens), k);
-    WaitForTerms<T>(plan);
+    WaitForTerms(plan);
     for (uint32_t block = first; block < plan.blocks.count; block += plan.cubeCores) {
         if (block >= first + 2 * plan.cubeCores) AscendC::CrossCoreWaitFlag(kBlockDone);
         project.Process(Span(plan.blocks, block, plan.rows.tokens), k, 0);
@@ -159,7 +157,7 @@ template <typename T>
 __aicore__ inline void Stream(const RowTensors& tensors, GM_ADDR fn, GM_ADDR workspace, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
     GM_ADDR partials = PartialsOf<T>(workspace, plan);
     if ASCEND_IS_AIC {
-        ProjectBlocks<T>(tensors, kSplit<T> ? workspace : fn, partials, plan, pipe);
+        ProjectBlocks<T>(tensors, HasTerms(plan) ? workspace : fn, partials, plan, pipe);
     }
     if ASCEND_IS_AIV {
         TermsOfFn<T>(fn, workspace, plan, pipe);

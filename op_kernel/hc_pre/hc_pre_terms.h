@@ -1,8 +1,9 @@
-// hc_fn for the cube. With float32 x it is an operand as it is. With 16-bit x each float32 becomes the sum of three numbers of that
-// type, so that products with x are exact.
+// hc_fn for the cube. With 16-bit x each float32 becomes the sum of three numbers of that type, so that products with x are exact. With
+// float32 x it is one term, and an operand as it is unless its rows are too long for that (kWidestPitch).
 //
-//   hi = truncated(v), mid = truncated(v - hi), lo = truncated(v - hi - mid);   terms [3][mix][termPitch] = lo, mid, hi
+//   hi = truncated(v), mid = truncated(v - hi), lo = truncated(v - hi - mid);   terms [termColumns / C0][lo, mid, hi][mix][C0]
 //
+// C0 = 32 bytes of elements: a tile of columns is one piece, in the order that it needs in L1.
 // bfloat16: v = fn, and the sum is v. float16: v = fn * scale, scale[m] = 2^14 / 2^floor(log2(max of |fn[m]|)), so that nothing
 // overflows; what is lost is below 2^-38 of the row's maximum.
 #pragma once
@@ -29,7 +30,7 @@ public:
         mixPitch_ = RowPitch<float>(plan_.mix);
         pipe->InitBuffer(fnQue_, 2, plan_.fnBytes);
         pipe->InitBuffer(termQue_, 2 * kTerms, plan_.outBytes);
-        pipe->InitBuffer(wideBuf_, plan_.wideBytes);
+        if constexpr (kTerms > 1) pipe->InitBuffer(wideBuf_, plan_.wideBytes);
         if (plan_.scaled == 0) return;
         pipe->InitBuffer(scaleBuf_, plan_.sumBytes);
         lanes_ = scaleBuf_.Get<float>();
@@ -113,6 +114,7 @@ public:
 
 private:
     static constexpr uint32_t kLanesOfFloat = 64, kRepeats = 255, kBlockFloats = 8;
+    static constexpr uint32_t kC0 = kBlockBytes / sizeof(T);
     static constexpr float kSmallest = 1.0f / (1ull << 60);  // rows of zeros, or of less: their scale stays finite
 
     __aicore__ inline void CopyIn(const Span& slice, uint32_t column) {
@@ -123,50 +125,67 @@ private:
     }
 
     __aicore__ inline void Split(uint32_t k, uint32_t columns) {
-        AscendC::LocalTensor<float> rest = fnQue_.template DeQue<float>(), wide = wideBuf_.template Get<float>();
+        AscendC::LocalTensor<float> rest = fnQue_.template DeQue<float>();
         if (plan_.scaled != 0) {
             for (uint32_t lane = 0; lane < columns; lane += kLanesOfFloat) Scale(rest[lane], columns, lane);
             AscendC::PipeBarrier<PIPE_V>();
         }
+        const uint32_t groups = CeilDiv(columns, kC0), groupElements = plan_.mix * kC0;
         for (uint32_t i = 0; i < kTerms; ++i) {
             AscendC::LocalTensor<T> term = termQue_.template AllocTensor<T>();
-            for (uint32_t lane = 0; lane < columns; lane += kLanesOfFloat) Narrow(term[lane], rest[lane], columns, lane);
+            if (columns % kC0 != 0) ZeroGroup(term[(groups - 1) * groupElements]);
+            for (uint32_t lane = 0; lane < columns; lane += kLanesOfFloat) Narrow(term[lane * plan_.mix], rest[lane], columns, lane);
             AscendC::PipeBarrier<PIPE_V>();
-            if (i + 1 < kTerms) {
-                for (uint32_t lane = 0; lane < columns; lane += kLanesOfFloat) Widen(wide[lane], term[lane], columns, lane);
-                AscendC::PipeBarrier<PIPE_V>();
-                for (uint32_t lane = 0; lane < columns; lane += kLanesOfFloat) Subtract(rest[lane], wide[lane], columns, lane);
-                AscendC::PipeBarrier<PIPE_V>();
-            }
+            if constexpr (kTerms > 1)
+                if (i + 1 < kTerms) Subtract(rest, term, columns);
             termQue_.EnQue(term);
             term = termQue_.template DeQue<T>();
-            CopyRowsOut(terms_[static_cast<uint64_t>(kTerms - 1 - i) * plan_.mix * plan_.termPitch + k], term, plan_.mix, columns,
-                        plan_.termPitch);
+            CopyRowsOut(terms_[static_cast<uint64_t>(k) * kTerms * plan_.mix + (kTerms - 1 - i) * groupElements], term, groups,
+                        groupElements, kTerms * groupElements);
             termQue_.FreeTensor(term);
         }
         fnQue_.FreeTensor(rest);
     }
 
-    // Up to 64 columns of all rows, a row to a repeat.
-    static __aicore__ inline uint8_t TermStride(uint32_t columns) {
-        return static_cast<uint8_t>(RowPitch<T>(columns) * sizeof(T) / kBlockBytes);
+    // Columns past the last of K.
+    __aicore__ inline void ZeroGroup(const AscendC::LocalTensor<T>& group) {
+        AscendC::Duplicate(group.template ReinterpretCast<uint32_t>(), 0u, static_cast<int32_t>(plan_.mix * kBlockFloats));
+        AscendC::PipeBarrier<PIPE_V>();
     }
+    // rest -= term
+    __aicore__ inline void Subtract(const AscendC::LocalTensor<float>& rest, const AscendC::LocalTensor<T>& term, uint32_t columns) {
+        const AscendC::LocalTensor<float> wide = wideBuf_.template Get<float>();
+        for (uint32_t lane = 0; lane < columns; lane += kLanesOfFloat) Widen(wide[lane], term[lane * plan_.mix], columns, lane);
+        AscendC::PipeBarrier<PIPE_V>();
+        for (uint32_t lane = 0; lane < columns; lane += kLanesOfFloat) Subtract(rest[lane], wide[lane], columns, lane);
+        AscendC::PipeBarrier<PIPE_V>();
+    }
+
+    // Up to 64 columns of all rows, a row to a repeat.
     static __aicore__ inline uint8_t FloatStride(uint32_t columns) {
         return static_cast<uint8_t>(RowPitch<float>(columns) * sizeof(float) / kBlockBytes);
     }
     __aicore__ inline void Narrow(const AscendC::LocalTensor<T>& term, const AscendC::LocalTensor<float>& value, uint32_t columns,
                                   uint32_t lane) {
-        for (uint32_t m = 0; m < plan_.mix; m += kRepeats)
-            AscendC::Cast(term[m * RowPitch<T>(columns)], value[m * RowPitch<float>(columns)], AscendC::RoundMode::CAST_TRUNC,
-                          static_cast<uint64_t>(Min(kLanesOfFloat, columns - lane)), static_cast<uint8_t>(Min(kRepeats, plan_.mix - m)),
-                          AscendC::UnaryRepeatParams(1, 1, TermStride(columns), FloatStride(columns)));
+        const uint64_t lanes = Min(kLanesOfFloat, columns - lane);
+        const uint16_t groupStride = static_cast<uint16_t>(plan_.mix);
+        for (uint32_t m = 0; m < plan_.mix; m += kRepeats) {
+            const AscendC::LocalTensor<T> to = term[m * kC0];
+            const AscendC::LocalTensor<float> from = value[m * RowPitch<float>(columns)];
+            const uint8_t rows = static_cast<uint8_t>(Min(kRepeats, plan_.mix - m));
+            if constexpr (kTerms > 1)
+                AscendC::Cast(to, from, AscendC::RoundMode::CAST_TRUNC, lanes, rows,
+                              AscendC::UnaryRepeatParams(groupStride, 1, 1, FloatStride(columns)));
+            else
+                AscendC::Copy(to, from, lanes, rows, AscendC::CopyRepeatParams(groupStride, 1, 1, FloatStride(columns)));
+        }
     }
     __aicore__ inline void Widen(const AscendC::LocalTensor<float>& value, const AscendC::LocalTensor<T>& term, uint32_t columns,
                                  uint32_t lane) {
         for (uint32_t m = 0; m < plan_.mix; m += kRepeats)
-            AscendC::Cast(value[m * RowPitch<float>(columns)], term[m * RowPitch<T>(columns)], AscendC::RoundMode::CAST_NONE,
+            AscendC::Cast(value[m * RowPitch<float>(columns)], term[m * kC0], AscendC::RoundMode::CAST_NONE,
                           static_cast<uint64_t>(Min(kLanesOfFloat, columns - lane)), static_cast<uint8_t>(Min(kRepeats, plan_.mix - m)),
-                          AscendC::UnaryRepeatParams(1, 1, FloatStride(columns), TermStride(columns)));
+                          AscendC::UnaryRepeatParams(1, static_cast<uint16_t>(plan_.mix), FloatStride(columns), 1));
     }
     __aicore__ inline void Subtract(const AscendC::LocalTensor<float>& value, const AscendC::LocalTensor<float>& other, uint32_t columns,
                                     uint32_t lane) {

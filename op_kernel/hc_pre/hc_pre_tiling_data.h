@@ -10,6 +10,8 @@ constexpr uint64_t kHcPreDecode = 0;   // vector cores, K = n * d (or many token
 constexpr uint64_t kHcPreGrid = 1;     // cube cores, tokens and K split; SyncAll; rows
 constexpr uint64_t kHcPreStream = 2;   // cube cores, tokens split; the vector cores of each work on its last block of tokens
 
+constexpr uint32_t kWidestPitch = 65535;  // elements from row to row that a copy into L1 can step over; wider rows come one by one
+
 // Equal shares of `units` up to one: the first (count - longer) take `units`, the others one more.
 struct HcPreShares {
     uint32_t count;
@@ -26,7 +28,7 @@ struct HcPreTilingData {
     uint32_t squareColumn;     // decode: the sum of squares; cube: 16 products of rows, token t's square in column t % 16
     uint32_t parts;            // partial sums of a token
 
-    // Vector cores before SyncAll: the columns of hc_fn (units of 16) that a core projects with (decode) or splits into terms (16-bit x).
+    // Vector cores before SyncAll: the columns of hc_fn (units of 16) that a core projects with (decode) or splits into terms.
     // Decode: core c has slice c % slices.count and token block c / slices.count.
     HcPreShares slices;
     uint32_t tileColumns;      // in UB at a time, multiple of 16
@@ -43,9 +45,10 @@ struct HcPreTilingData {
     HcPreShares blocks;        // decode: 1 or all cores; grid: one each; stream: block b is cube core b % cubeCores's
     HcPreShares kParts;        // stream: 1
     uint32_t cubeCores;        // that run
-    uint32_t termPitch;        // elements of a row of the terms of hc_fn: K rounded up to 16; float32: K, of hc_fn itself
+    uint32_t termColumns;      // of the terms of hc_fn in the workspace: K rounded up to 16; 0: the cube takes hc_fn itself
     uint32_t blockRows;        // of the longest block, multiple of 16
-    uint32_t kL1, kL0;         // columns of K in L1 and L0 at a time
+    uint32_t xL1;              // columns of x in L1 at a time: kL1, or a multiple of it if rows come one by one
+    uint32_t kL1, kL0;         // columns of hc_fn in L1, and of both in L0 at a time
     uint32_t tileRows;         // tokens in L0A at a time, multiple of 16
 
     SinkhornRowsPlan rows;     // stream: of half a block

@@ -2,6 +2,7 @@
 
 import csv
 import functools
+import importlib
 import re
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from inputs import post_inputs, pre_inputs
 import custom_ops
 from custom_ops.sim import runtime
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "ops"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs" / "ops"
 SOCS = ("ascend910_93", "ascend950")
 INPUTS = {"hc_post": post_inputs, "hc_pre": pre_inputs}
 STREAMS, HIDDEN = 4, 4096
@@ -89,3 +91,16 @@ def test_the_table_of_the_page_shows_the_times_of_the_picture(op):
                 assert abs(float(printed) - drawn[soc, int(tokens)][0]) <= 0.51 * last_place, f"{op}.md, T = {tokens}, {soc}"
                 compared += 1
     assert compared >= 8
+
+
+@pytest.mark.parametrize("soc", SOCS)
+@pytest.mark.parametrize("tokens, n, d, dtype", [
+    (129, 4, 1280, torch.bfloat16),  # the least ratio of docs/ops/hc_pre.md at n = 4
+    (16, 16, 256, torch.bfloat16),   # few tokens for many mixes: terms of hc_fn are made for few products
+    (129, 16, 256, torch.float32),   # bound by the array, which also multiplies x by itself
+], ids=str)
+def test_one_launch_is_faster_than_three(tokens, n, d, dtype, soc, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    composite = importlib.import_module("compare_composite")
+    case = soc, tokens, n, d, dtype
+    assert composite.fused_us(*case) < sum(composite.parts_us(*case))

@@ -65,19 +65,20 @@ def check_cube(plan, chip, tokens, k, dtype):
     data, rows = plan.data, plan.data.rows
     element, terms = (4, 1) if dtype == FLOAT32 else (2, 3)
     assert plan.blockDim == data.cubeCores == chip.cube_cores
-    assert tokens >= 16 and k <= 65535 - 16
+    assert tokens >= 16
     assert_shares_cover(data.blocks, ceil_div(tokens, 16))
     assert_shares_cover(data.kParts, ceil_div(k, 16))
     assert data.blockRows == 16 * max(data.blocks.sizes())
     assert data.squareColumn >= data.mix and data.squareColumn % 8 == 0 and data.partialPitch == data.squareColumn + 16
-    assert data.parts == data.kParts.count and data.termPitch == (k if terms == 1 else ceil_div(k, 16) * 16)
-    split = 0 if terms == 1 else ceil_div(terms * data.mix * data.termPitch, 256) * 512
+    assert data.parts == data.kParts.count and data.termColumns == (0 if terms == 1 and k <= 65535 else ceil_div(k, 16) * 16)
+    split = ceil_div(terms * data.mix * data.termColumns * element, 512) * 512
     scales = data.scaled * (data.slices.count + 1) * data.squareColumn * 4
     assert plan.workspaceBytes == split + tokens * data.parts * data.partialPitch * 4 + scales
     # memories of the cube core
     n = ceil_div(data.mix, 16) * 16
     assert data.kL0 % 16 == 0 and data.kL1 % data.kL0 == 0 and data.tileRows % 16 == 0 and data.kL0 >= 16 and data.tileRows >= 16
-    assert 2 * (data.blockRows + terms * n) * data.kL1 * element <= plans.L1_BYTES
+    assert data.xL1 == data.kL1 if k <= 65535 else data.xL1 % data.kL1 == 0 and data.xL1 >= data.kL1
+    assert 2 * (data.blockRows * data.xL1 + terms * n * data.kL1) * element <= plans.L1_BYTES
     assert 2 * (data.tileRows + 16 * chip.regbase) * data.kL0 * element <= plans.L0_BYTES
     assert 2 * (terms * n + 16) * data.kL0 * element <= plans.L0_BYTES
     assert data.kL0 * element // 32 * (n // 16) <= 255, "fractals of one load"
@@ -117,7 +118,7 @@ def test_workspace_is_what_the_plan_needs():
     """F6: the published plan asked for 208 MiB at any T."""
     assert plans.pre(plans.CHIPS["A48"], 1, 4, 4096).workspaceBytes == 48 * 32 * 4
     assert plans.pre(plans.CHIPS["A48"], 65536, 4, 4096, FLOAT32).workspaceBytes == 65536 * 40 * 4
-    assert plans.pre(plans.CHIPS["A48"], 65536, 4, 20000, FLOAT32).workspaceBytes == 65536 * 32 * 4
+    assert plans.pre(plans.CHIPS["A48"], 65536, 4, 20000, FLOAT32).workspaceBytes == 24 * 80000 * 4 + 65536 * 40 * 4
     for tokens in D4096:
         plan = plans.pre(plans.CHIPS["A48"], tokens, 4, 4096)
         assert plan.workspaceBytes <= 3 * 24 * 16384 * 2 + max(48, tokens) * 48 * 48 * 4

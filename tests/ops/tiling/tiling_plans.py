@@ -64,7 +64,7 @@ class PreData(ctypes.Structure):
         (name, _U32) for name in ("mix", "partialPitch", "squareColumn", "parts")] + [("slices", Shares)] + [
         (name, _U32) for name in ("tileColumns", "tileBuffers", "groupTokens", "fnBytes", "xBytes", "wideBytes", "sumBytes",
                                   "outBytes", "scaled")] + [("blocks", Shares), ("kParts", Shares)] + [
-        (name, _U32) for name in ("cubeCores", "termPitch", "blockRows", "kL1", "kL0", "tileRows")] + [
+        (name, _U32) for name in ("cubeCores", "termColumns", "blockRows", "xL1", "kL1", "kL0", "tileRows")] + [
         ("rows", SinkhornPlan), ("ubBytes", _U32)]
 
 
