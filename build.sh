@@ -73,7 +73,7 @@ setup() {  # setup [extras]: .venv with torch, the build tools and this project 
   if [ "$(cat "$stamp" 2>/dev/null)" = "$digest" ]; then return; fi
   step "installing PyTorch (CPU) and the build tools"
   $python -m pip install --quiet 'torch==2.13.0' 'scikit-build-core>=0.10' cmake ninja
-  step "building and installing custom_ops${extras:+ with its $extras extra} (some minutes on two cores)"
+  step "building and installing custom_ops${extras:+ with its extras $extras} (some minutes on two cores)"
   $python -m pip install --quiet --no-build-isolation ".${extras:+[$extras]}"
   echo "$digest" > "$stamp"
 }
@@ -156,7 +156,7 @@ case $command in
     $python examples/hc_pre_sinkhorn.py "${args[@]}" ;;
   test)
     echo "toolkit: $(toolkit)"
-    setup test
+    setup test,transformers
     run_tests ;;
   demo-npu)
     setup

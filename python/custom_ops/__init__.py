@@ -19,7 +19,8 @@ from . import _backend
 
 __version__ = "0.1.0"
 _FUNCTIONS = ("fused_linear_attention", "hc_head", "hc_post", "hc_pre", "hc_pre_inv_rms", "hc_pre_sinkhorn")  # of .functional
-__all__ = [*_FUNCTIONS, "functional", "nn", "ops", "converter", "simulate", "sim", "npu", "KernelError", "BuildError"]
+__all__ = [*_FUNCTIONS, "LinearAttentionState", "functional", "nn", "ops", "converter", "simulate", "sim", "npu", "KernelError",
+           "BuildError"]
 
 _LAZY = {  # name: (module, attribute of it or None for the module)
     "simulate": (".simulate", "simulate"),
@@ -29,7 +30,7 @@ _LAZY = {  # name: (module, attribute of it or None for the module)
     "KernelError": (".errors", "KernelError"),
     "BuildError": (".errors", "BuildError"),
 }
-_TORCH = (*_FUNCTIONS, "functional", "nn", "ops")  # there once the operators are registered
+_TORCH = (*_FUNCTIONS, "LinearAttentionState", "functional", "nn", "ops")  # there once the operators are registered
 
 
 def _register() -> None:
@@ -44,8 +45,10 @@ def _register() -> None:
     torch.ops.load_library(str(_paths.library("custom_ops_torch")))
     ops = importlib.import_module(".ops", __name__)  # its schemas come from the library
     functional = importlib.import_module(".functional", __name__)
+    state = importlib.import_module(".state", __name__)
     nn = importlib.import_module(".nn", __name__)
-    globals().update(ops=ops, functional=functional, nn=nn, **{name: getattr(functional, name) for name in _FUNCTIONS})
+    globals().update(ops=ops, functional=functional, nn=nn, LinearAttentionState=state.LinearAttentionState,
+                     **{name: getattr(functional, name) for name in _FUNCTIONS})
     if isinstance(sys.modules.get("torchair"), types.ModuleType):
         _register_converters()
     if "torch_npu" in sys.modules:
@@ -98,6 +101,6 @@ def __dir__():
 
 
 if _backend.torch_waits():
-    _backend.wait([f"{__name__}.{name}" for name in ("functional", "nn", "ops", "reference", "converter")], _register)
+    _backend.wait([f"{__name__}.{name}" for name in ("functional", "nn", "ops", "reference", "converter", "state")], _register)
 else:
     _register()

@@ -1,4 +1,4 @@
-"""Modules of a model with hyper-connections."""
+"""A site of a model with hyper-connections, and its head."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from . import functional
+from .. import functional
 
 #: Standard deviation of fn at the start: initializer_range of the published configurations.
 INITIALIZER_RANGE = 0.02
@@ -38,10 +38,11 @@ class HyperConnection(nn.Module):
         torch.Size([7, 64])
     """
 
-    def __init__(self, hidden_size: int, hc_mult: int, *, rows: int, groups: int, sinkhorn_iters: int | None, norm_eps: float, hc_eps: float,
-                 device=None):
+    def __init__(self, hidden_size: int, hc_mult: int, *, rows: int, groups: int, sinkhorn_iters: int | None, norm_eps: float,
+                 hc_eps: float, device=None):
         super().__init__()
-        self.hidden_size, self.hc_mult, self.sinkhorn_iters, self.norm_eps, self.hc_eps = hidden_size, hc_mult, sinkhorn_iters, norm_eps, hc_eps
+        self.hidden_size, self.hc_mult = hidden_size, hc_mult
+        self.sinkhorn_iters, self.norm_eps, self.hc_eps = sinkhorn_iters, norm_eps, hc_eps
         self.fn = nn.Parameter(torch.empty(rows, hc_mult * hidden_size, dtype=torch.float32, device=device))
         self.scale = nn.Parameter(torch.empty(groups, dtype=torch.float32, device=device))
         self.base = nn.Parameter(torch.empty(rows, dtype=torch.float32, device=device))

@@ -1,0 +1,401 @@
+"""custom_ops.LinearAttentionState: what a row holds, going back, sharing, files, rows. Each public defect of its kind is a test."""
+
+import doctest
+import os
+
+import pytest
+import torch
+
+import custom_ops
+from custom_ops import LinearAttentionState
+
+VARIANTS = ("gated_delta_rule", "kda", "short_conv")
+HK, HV, DK, DV, H = 2, 6, 5, 3, 7
+
+
+class Layer:
+    """Weights of one layer; `inputs` makes those of a call, `run` calls with a state."""
+
+    def __init__(self, attn_type, rng, taps=4, dtype=torch.float32):
+        self.attn_type, self.taps, self.dtype, self.rng = attn_type, taps, dtype, rng
+        short = attn_type == "short_conv"
+        self.heads = (dict(head_k_dim=H, head_v_dim=H) if short else
+                      dict(num_k_heads=HK, num_v_heads=HV, head_k_dim=DK, head_v_dim=DV))
+        self.channels, self.conv_channels = (3 * H, H) if short else (2 * HK * DK + HV * DV,) * 2
+        self.gate_sizes = {"gated_delta_rule": (HV,), "kda": (HV, DK), "short_conv": (1,)}[attn_type]
+        self.weight = torch.randn(self.conv_channels, 1, taps, generator=rng).to(dtype)
+
+    def state(self, batch=1, **options):
+        return LinearAttentionState(self.attn_type, **self.heads, conv_kernel_size=self.taps, batch=batch, dtype=self.dtype, **options)
+
+    def inputs(self, batch, length):
+        qkv = torch.randn(batch, length, self.channels, generator=self.rng).to(self.dtype)
+        gate = -torch.rand(batch, length, *self.gate_sizes, generator=self.rng)
+        return qkv, gate, torch.rand(batch, length, self.gate_sizes[0], generator=self.rng)
+
+    def run(self, state, inputs, **options):
+        return state.attend(*inputs, self.weight, token_major=True, **options)
+
+
+def part(inputs, *tokens):
+    return [tensor[:, slice(*tokens)] for tensor in inputs]
+
+
+def rows_of(inputs, *rows):
+    return [tensor[list(rows)] for tensor in inputs]
+
+
+def same(state, other):
+    tensors = (state.conv_state, other.conv_state), (state.lengths, other.lengths), (state.recurrent_state, other.recurrent_state)
+    return all(one is other or torch.equal(one, other) for one, other in tensors)
+
+
+@pytest.fixture(params=VARIANTS)
+def layer(request, rng):
+    return Layer(request.param, rng)
+
+
+def test_example_of_the_docstring():
+    result = doctest.testmod(custom_ops.state)
+    assert result.attempted > 4 and result.failed == 0
+
+
+def test_what_it_holds():
+    state = LinearAttentionState("kda", num_k_heads=2, num_v_heads=4, head_k_dim=8, head_v_dim=16, conv_kernel_size=4, batch=3,
+                                 dtype=torch.bfloat16)
+    assert state.conv_state.shape == (3, 96, 3) and state.conv_state.dtype == torch.bfloat16 and state.conv_state.is_contiguous()
+    assert state.recurrent_state.shape == (3, 4, 8, 16) and state.recurrent_state.dtype == torch.float32
+    assert state.lengths.tolist() == [0, 0, 0] and not state.conv_state.any() and not state.recurrent_state.any()
+    assert repr(state) == "LinearAttentionState(kda, [3, 96, 3] and [3, 4, 8, 16], torch.bfloat16, lengths=[0, 0, 0])"
+    assert LinearAttentionState("short_conv", head_k_dim=4, head_v_dim=4, conv_kernel_size=3).recurrent_state is None
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"attn_type": "mamba"}, "attn_type 'mamba' is not known, use one of gated_delta_rule, .*short_conv"),
+    ({"conv_kernel_size": 9}, "conv_kernel_size must be 1 to 8, got 9"), ({"batch": 0}, "batch must be at least 1, got 0")])
+def test_refused_dimensions(options, message):
+    with pytest.raises(RuntimeError, match=message):
+        LinearAttentionState(**{"attn_type": "kda", "head_k_dim": 4, "head_v_dim": 4, "conv_kernel_size": 3, **options})
+
+
+# --- calls
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("taps", [1, 2, 4])
+@pytest.mark.parametrize("attn_type", VARIANTS)
+def test_any_split_of_the_tokens_is_one_call(attn_type, taps, dtype, rng):
+    layer = Layer(attn_type, rng, taps, dtype)
+    inputs, whole = layer.inputs(2, 11), layer.state(2)
+    want = layer.run(whole, inputs)
+    for cuts in ((0, 5, 11), (0, 1, 2, 11), (0, 2, 3, 5, 10, 11), tuple(range(12))):  # parts shorter than K - 1 too
+        state = layer.state(2)
+        got = torch.cat([layer.run(state, part(inputs, first, last)) for first, last in zip(cuts, cuts[1:])], 1)
+        assert torch.equal(got, want) and same(state, whole), cuts
+    assert whole.lengths.tolist() == [11, 11]
+
+
+def test_a_row_does_not_depend_on_its_neighbours(layer):
+    inputs, together = layer.inputs(3, 6), layer.state(3)
+    want = layer.run(together, inputs)
+    for row in range(3):
+        alone = layer.state(1)
+        assert torch.equal(layer.run(alone, rows_of(inputs, row)), want[row : row + 1]) and same(alone, together.select([row]))
+
+
+def test_a_one_token_prompt_sees_nothing_stale(layer):
+    used = layer.state(2)
+    layer.run(used, layer.inputs(2, 5))
+    used.reset([1])
+    prompt, fresh = layer.inputs(2, 1), layer.state(1)
+    assert torch.equal(layer.run(used, prompt)[1:], layer.run(fresh, rows_of(prompt, 1)))
+    assert same(used.select([1]), fresh) and used.lengths.tolist() == [6, 1]
+
+
+def test_has_initial_state_starts_a_row_anew(layer):
+    used, fresh, inputs = layer.state(2), layer.state(2), layer.inputs(2, 3)
+    layer.run(used, layer.inputs(2, 5))
+    used.conv_state[1].fill_(torch.nan)  # what the slot held before
+    want = layer.run(fresh, inputs)
+    got = layer.run(used, inputs, has_initial_state=torch.tensor([True, False]))
+    assert torch.equal(got[1], want[1]) and same(used.select([1]), fresh.select([1])) and used.lengths.tolist() == [8, 3]
+
+
+def test_packed_sequences_and_slots(layer):
+    sizes, slots = (3, 0, 4, 1, 2), (4, 2, -1, 0, 3)  # the third is padding
+    ends = torch.tensor([0, *sizes]).cumsum(0)
+    state, inputs = layer.state(5), layer.inputs(1, 10)
+    layer.run(state, layer.inputs(5, 2))
+    before, expected = state.clone(), state.clone()
+    out = layer.run(state, inputs, cu_seqlens=ends, state_indices=torch.tensor(slots),
+                    has_initial_state=torch.tensor([True, True, True, True, False]))
+    expected.reset([3])
+    for first, last, slot in zip(ends, ends[1:], slots):
+        if slot >= 0 and last > first:
+            want = layer.run(expected.view(slot, 1), part(inputs, first, last))
+            assert torch.equal(out[:, first:last], want)
+    assert same(state, expected) and state.lengths.tolist() == [3, 2, 2, 2, 5]
+    assert torch.equal(state.conv_state[1], before.conv_state[1])  # a slot of no sequence
+
+
+def test_a_refused_call_changes_nothing(layer):
+    state = layer.state(2)
+    layer.run(state, layer.inputs(2, 3))
+    before = state.clone()
+    with pytest.raises(RuntimeError, match="npu_fused_linear_attention: conv_state must be"):
+        layer.run(state, layer.inputs(3, 1))
+    with pytest.raises(RuntimeError, match="npu_fused_linear_attention: .*state_indices"):
+        layer.run(state, layer.inputs(2, 1), state_indices=torch.tensor([0, 2]))
+    assert same(state, before)
+
+
+def test_an_interleaved_session_is_two_sessions(layer):
+    inputs = [layer.inputs(1, 6) for _ in range(2)]
+    states, alone = [layer.state() for _ in range(2)], [layer.state() for _ in range(2)]
+    got = [[], []]
+    for t in range(0, 6, 2):
+        for session in range(2):
+            got[session].append(layer.run(states[session], part(inputs[session], t, t + 2)))
+    for session in range(2):
+        assert torch.equal(torch.cat(got[session], 1), layer.run(alone[session], inputs[session])) and same(states[session], alone[session])
+
+
+# --- going back
+
+
+def test_rollback_to_the_prefix_and_another_continuation(layer):
+    prefix, one, other = (layer.inputs(2, length) for length in (4, 5, 3))
+    state, straight = layer.state(2), layer.state(2)
+    layer.run(state, prefix)
+    state.snapshot()
+    layer.run(state, one)
+    state.erase(4)
+    assert state.lengths.tolist() == [4, 4]
+    layer.run(straight, prefix)
+    assert torch.equal(layer.run(state, other), layer.run(straight, other)) and same(state, straight)
+    state.erase(4, 7)  # the snapshot is still there
+    layer.run(state, one)
+    state.restore()
+    assert state.lengths.tolist() == [4, 4] and state.snapshot_lengths() == [4, 4]
+
+
+def test_erase_of_everything_starts_a_new_conversation(layer):
+    state, fresh = layer.state(), layer.state()
+    layer.run(state, layer.inputs(1, 4))
+    state.snapshot()
+    layer.run(state, layer.inputs(1, 2))
+    state.erase(0)
+    assert same(state, fresh) and state.snapshot_lengths() == [None]
+    layer.run(state, layer.inputs(1, 6))
+    with pytest.raises(RuntimeError, match="row 0 of 6 tokens cannot go back to 4, only to 0 tokens$"):  # the other conversation's prefix
+        state.erase(4)
+
+
+def test_what_cannot_be_erased_says_why(layer):
+    state = layer.state(2)
+    layer.run(state, layer.inputs(2, 4))
+    state.snapshot([1])
+    layer.run(state, layer.inputs(2, 3))
+    before = state.clone()
+    for arguments, message in (((2, 5), r"tokens 2 to 5 of 7 in row 0 cannot be erased from the middle: .* run tokens 5 to 7 again"),
+                               ((0, 3), "from the middle"),
+                               ((5,), "row 0 of 7 tokens cannot go back to 5, only to 0 tokens$"),
+                               ((5, None, [1]), "row 1 of 7 tokens cannot go back to 5, only to 0 tokens or to its snapshot of 4"),
+                               ((4,), "row 0 of 7 tokens cannot go back to 4"),  # row 1 could: neither is changed
+                               ((8,), "tokens 8 to 7 cannot be erased, row 0 has 7"), ((0, 8), "row 0 has 7"), ((-1,), "row 0 has 7")):
+        with pytest.raises(RuntimeError, match=f"LinearAttentionState: .*{message}"):
+            state.erase(*arguments)
+        assert same(state, before)
+    with pytest.raises(RuntimeError, match="row 0 has no snapshot"):
+        state.restore()
+    assert same(state, before)
+    state.erase(7)  # nothing
+    state.erase(3, 3)
+    assert same(state, before)
+    state.erase(4, rows=[1])
+    assert state.lengths.tolist() == [7, 4]
+
+
+def test_reset_drops_the_snapshot_of_its_rows_only(layer):
+    state = layer.state(3)
+    layer.run(state, layer.inputs(3, 2))
+    state.snapshot()
+    state.reset(torch.tensor([0, 2]))
+    assert state.snapshot_lengths() == [None, 2, None] and state.lengths.tolist() == [0, 2, 0]
+    assert not state.conv_state[[0, 2]].any() and state.conv_state[1].any()
+
+
+def test_a_draft_is_verified_and_rejected(layer):
+    """Speculation: the state after the accepted tokens alone."""
+    state, straight, draft = layer.state(), layer.state(), layer.inputs(1, 5)
+    layer.run(state, draft)
+    layer.run(straight, draft)
+    state.snapshot()
+    candidates = layer.inputs(1, 4)
+    layer.run(state, candidates)
+    state.restore()
+    layer.run(state, part(candidates, 0, 2))
+    layer.run(straight, part(candidates, 0, 2))
+    assert same(state, straight) and state.lengths.tolist() == [7]
+
+
+# --- rows
+
+
+def test_views_share_everything(layer):
+    state = layer.state(3)
+    prefill, decode = state.view(), state.view(1, 2).view(1)  # row 2
+    assert prefill.conv_state.data_ptr() == state.conv_state.data_ptr()
+    layer.run(prefill, layer.inputs(3, 4))
+    assert decode.lengths.tolist() == [4]
+    decode.snapshot()
+    layer.run(decode, layer.inputs(1, 1))
+    assert state.lengths.tolist() == [4, 4, 5] and state.snapshot_lengths() == [None, None, 4]
+    state.erase(4, rows=[2])
+    assert decode.lengths.tolist() == [4] and same(decode, state.select([2]))
+    state.reset()
+    assert decode.snapshot_lengths() == [None]
+    for arguments in ((0, 4), (3, 1), (-1, 1), (1, 0)):
+        with pytest.raises(RuntimeError, match="view of rows"):
+            state.view(*arguments)
+
+
+def test_select_copies(layer):
+    state = layer.state(3)
+    layer.run(state, layer.inputs(3, 4))
+    state.snapshot([0])
+    layer.run(state, layer.inputs(3, 1))
+    beams = state.select([2, 0, 0, 1])
+    assert beams.batch == 4 and beams.snapshot_lengths() == [None, 4, 4, None]
+    assert torch.equal(beams.conv_state, state.conv_state[[2, 0, 0, 1]])
+    before = state.clone()
+    layer.run(beams, layer.inputs(4, 1))
+    beams.restore([1])
+    assert same(state, before) and beams.lengths.tolist() == [6, 4, 6, 6]
+
+
+def test_reorder_is_in_place_and_takes_the_snapshots_along(layer):
+    state = layer.state(3)
+    layer.run(state, layer.inputs(3, 4))
+    state.snapshot([1])
+    want, address = state.select([1, 1, 0]), state.conv_state.data_ptr()
+    state.reorder(torch.tensor([1, 1, 0]))
+    assert same(state, want) and state.conv_state.data_ptr() == address and state.snapshot_lengths() == [4, 4, None]
+    with pytest.raises(RuntimeError, match="reorder takes 3 rows, got 2"):
+        state.reorder([0, 1])
+    with pytest.raises(RuntimeError, match=r"rows must be 0 to 2, got \[0, 1, 3\]"):
+        state.reorder([0, 1, 3])
+
+
+def test_a_cached_prefix_goes_into_the_row_of_a_request(layer):
+    cached, batch, rest = layer.state(), layer.state(3), layer.inputs(1, 2)
+    layer.run(cached, layer.inputs(1, 5))
+    layer.run(batch, layer.inputs(3, 2))
+    batch.snapshot()
+    batch.copy_from(cached, target=[1])
+    assert batch.lengths.tolist() == [2, 5, 2] and batch.snapshot_lengths() == [2, None, 2]
+    assert torch.equal(layer.run(batch.view(1, 1), rest), layer.run(cached.clone(), rest)) and cached.lengths.tolist() == [5]
+    with pytest.raises(RuntimeError, match="1 rows do not go into 2"):
+        batch.copy_from(cached, target=[0, 1])
+    with pytest.raises(RuntimeError, match="copy_from takes a state like .*conv_kernel_size=4"):
+        batch.copy_from(Layer(layer.attn_type, layer.rng, taps=3).state())
+    with pytest.raises(RuntimeError, match=r"rows must differ, got \[1, 1\]"):
+        batch.reset([1, 1])
+
+
+# --- files
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("attn_type", VARIANTS)
+def test_file(attn_type, dtype, rng, tmp_path):
+    layer = Layer(attn_type, rng, dtype=dtype)
+    state, rest, path = layer.state(2), layer.inputs(2, 3), tmp_path / "prefix"
+    layer.run(state, layer.inputs(2, 5))
+    state.save(path, "model layer 3")
+    assert os.listdir(tmp_path) == ["prefix"] and state.snapshot_lengths() == [5, 5]
+    read, other = LinearAttentionState.from_file(path, "model layer 3"), layer.state(2)
+    layer.run(other, layer.inputs(2, 1))
+    other.load(path, "model layer 3")
+    want = layer.run(state, rest)
+    for restored in (read, other):
+        assert torch.equal(layer.run(restored, rest), want) and same(restored, state)
+        restored.erase(5)  # to the end of what was read
+    state.save(path, "model layer 3")  # takes the old one's place
+    assert LinearAttentionState.from_file(path, "model layer 3").lengths.tolist() == [8, 8]
+
+
+def test_a_file_of_one_row_holds_one_row(layer, tmp_path):
+    many = layer.state(64)
+    many.view(5, 1).save(tmp_path / "row")
+    many.save(tmp_path / "all")
+    assert os.path.getsize(tmp_path / "row") < os.path.getsize(tmp_path / "all") / 2
+
+
+def test_files_that_do_not_fit_are_refused(layer, tmp_path):
+    state, path = layer.state(2), tmp_path / "prefix"
+    layer.run(state, layer.inputs(2, 3))
+    state.save(path, "layer 0")
+    other_dims = Layer(layer.attn_type, layer.rng, taps=3).state(2)
+    narrow = Layer(layer.attn_type, layer.rng, dtype=torch.bfloat16).state(2)
+    for target, tag, message in ((state, "layer 1", "has the tag 'layer 0', not 'layer 1'"),
+                                 (layer.state(3), "layer 0", "has 2 rows, this state 3"),
+                                 (other_dims, "layer 0", "conv_kernel_size=4.*conv_kernel_size=3"),
+                                 (narrow, "layer 0", "float32.*bfloat16")):
+        before = target.clone()
+        with pytest.raises(RuntimeError, match=message):
+            target.load(path, tag)
+        assert same(target, before)
+    torch.save({"weights": torch.zeros(3)}, path)
+    with pytest.raises(RuntimeError, match="is not a file of LinearAttentionState.save"):
+        state.load(path)
+
+
+def test_a_file_with_other_tensors_than_it_says_is_refused(layer, tmp_path):
+    state, path = layer.state(2), tmp_path / "prefix"
+    state.save(path)
+    content = torch.load(path, weights_only=True)
+    for name, wrong in (("conv_state", content["conv_state"].double()), ("conv_state", content["conv_state"][:, 1:]),
+                        ("lengths", content["lengths"].int())):
+        torch.save({**content, name: wrong}, path)
+        with pytest.raises(RuntimeError, match="its tensors are not those of"):
+            state.load(path)
+
+
+def test_a_failed_save_leaves_the_old_file(layer, tmp_path, monkeypatch):
+    state, path = layer.state(), tmp_path / "prefix"
+    state.save(path)
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    layer.run(state, layer.inputs(1, 2))
+    monkeypatch.setattr(torch, "save", fail)
+    with pytest.raises(OSError, match="disk full"):
+        state.save(path)
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["prefix"]
+
+
+# --- Hugging Face's form; with transformers itself: tests/nn/test_linear_attention_hf.py
+
+
+def test_cache_of_k_entries(layer):
+    state, other, rest = layer.state(2), layer.state(2), layer.inputs(2, 2)
+    layer.run(state, layer.inputs(2, 2))  # fewer than K - 1
+    conv, recurrent = state.export_hf()
+    assert conv.shape == (2, layer.conv_channels, layer.taps) and torch.equal(conv[..., 1:], state.conv_state) and not conv[..., 0].any()
+    conv[..., 0] = torch.nan  # never read
+    other.import_hf(conv, recurrent, tokens=[2, 2])
+    assert same(other, state) and torch.equal(layer.run(other, rest), layer.run(state, rest))
+
+
+def test_cache_of_another_dtype_is_converted(layer):
+    state = layer.state(2)
+    layer.run(state, layer.inputs(2, 5))
+    conv, recurrent = state.export_hf()
+    narrow = Layer(layer.attn_type, layer.rng, dtype=torch.bfloat16).state(2)
+    narrow.import_hf(conv, recurrent if recurrent is None else recurrent.half(), tokens=5)
+    assert torch.equal(narrow.conv_state, state.conv_state.bfloat16()) and narrow.lengths.tolist() == [5, 5]
+    if recurrent is not None:
+        assert narrow.recurrent_state.dtype == torch.float32 and torch.equal(narrow.recurrent_state, recurrent.half().float())
