@@ -27,7 +27,7 @@ def on_meta(arguments: dict) -> dict:
     return {name: value.to("meta") if isinstance(value, torch.Tensor) else value for name, value in arguments.items()}
 
 
-def tests(op: str, call: Callable, good: Callable[..., dict], refused: dict) -> dict[str, Callable]:
+def tests(op: str, call: Callable, good: Callable[..., dict], refused: dict, first: str = "x") -> dict[str, Callable]:
     @pytest.mark.parametrize("name", refused)
     def test_refuses(name, backend):
         arguments, message = refused[name]
@@ -41,12 +41,12 @@ def tests(op: str, call: Callable, good: Callable[..., dict], refused: dict) -> 
         arguments, message = refused[name]
         assert refusal(lambda: call(**on_meta(arguments))) == message
 
-    beside = [name for name, value in good().items() if name != "x" and isinstance(value, torch.Tensor)]
+    beside = [name for name, value in good().items() if name != first and isinstance(value, torch.Tensor)]
 
     @pytest.mark.parametrize("argument", beside)
     def test_refuses_mixed_devices(argument):
         arguments = {**on_meta(good()), argument: good()[argument]}
-        assert refusal(lambda: call(**arguments)) == f"{op}: {argument} is on cpu and x on meta, all must be on one device"
+        assert refusal(lambda: call(**arguments)) == f"{op}: {argument} is on cpu and {first} on meta, all must be on one device"
 
     def test_accepts_what_the_cases_change():
         """The cases fail for what they change, not for what they start from."""

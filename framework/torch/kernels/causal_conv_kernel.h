@@ -105,6 +105,7 @@ static inline void ConvSiluColumns(const ConvArgs& args, const Sequence& sequenc
     for (int64_t token = 0; token < block.tokens; ++token)
         for (int i = 0; i < kColumns; ++i) {
             const int64_t channel = column + i * kLanes;
+            if (i == 0) PrefetchSecond(rows[token] + channel, kColumns * kLanes);  // rows lie in pages of their own
             const Float input = kColumns > 1 ? Load(rows[token] + channel) : LoadFirst(rows[token] + channel, count);
             Store(block.out + token * block.outStride + channel, Silu(convolutions[i](input)));
         }

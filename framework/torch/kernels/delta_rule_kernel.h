@@ -27,7 +27,7 @@ public:
     DeltaRuleTask(const DeltaRuleArgs& args, const Sequence& sequence, int64_t keyHead, int64_t firstStrip, int64_t lastStrip)
         : args_(args), sequence_(sequence), keyHead_(keyHead), firstStrip_(firstStrip), lastStrip_(lastStrip) {
         int64_t bytes = Workspace::Bytes<float>(blockTokens_ * actStride_) + 3 * Workspace::Bytes<float>(paddedTokens_) +
-                        Workspace::Bytes<float>(StripFloats(lastStrip - firstStrip)) + Workspace::Bytes<T>(CopyElements());
+                        Workspace::Bytes<float>(StripFloats()) + Workspace::Bytes<T>(CopyElements());
         if (args.gatePerChannel) bytes += Workspace::Bytes<float>(blockTokens_ * 3 * keyPad_);
         Workspace& workspace = ThreadWorkspace();
         workspace.Begin(bytes);
@@ -35,7 +35,7 @@ public:
         decay_ = workspace.Take<float>(paddedTokens_);
         beta_ = workspace.Take<float>(paddedTokens_);
         keyQuery_ = workspace.Take<float>(paddedTokens_);
-        strips_ = workspace.Take<float>(StripFloats(lastStrip - firstStrip));
+        strips_ = workspace.Take<float>(StripFloats());
         copy_ = workspace.Take<T>(CopyElements());
         if (args.gatePerChannel) rowFactors_ = workspace.Take<float>(blockTokens_ * 3 * keyPad_);
     }
@@ -55,7 +55,7 @@ private:
     static constexpr int64_t kMostTokens = 64;
     static constexpr int64_t kBlockFloats = 32 << 10;  // of activations: with the strips they stay in the second-level cache
 
-    int64_t StripFloats(int64_t strips) const { return strips * args_.keyDim * kStripColumns; }
+    int64_t StripFloats() const { return (lastStrip_ - firstStrip_) * args_.keyDim * kStripColumns; }
     int64_t CopyElements() const {
         return native::KERNEL_ISA::CopyElements(args_.conv, blockTokens_, args_.keyDim > args_.valueDim ? args_.keyDim : args_.valueDim);
     }
@@ -69,8 +69,7 @@ private:
         Convolve(keys + keyHead_ * args_.keyDim, args_.keyDim, activations_ + keyPad_, window && firstStrip_ == 0);
         for (int64_t head = firstHead_; head * stripsPerHead_ < lastStrip_; ++head) {
             const int64_t column = FirstStripOf(head) * kStripColumns;
-            const int64_t end = LastStripOf(head) * kStripColumns < args_.valueDim ? LastStripOf(head) * kStripColumns : args_.valueDim;
-            Convolve(2 * keys + (keyHead_ * headsPerKey_ + head) * args_.valueDim + column, end - column,
+            Convolve(2 * keys + (keyHead_ * headsPerKey_ + head) * args_.valueDim + column, EndColumnOf(head) - column,
                      activations_ + ValueOffset(head) + column, window);
         }
     }
@@ -84,6 +83,10 @@ private:
     int64_t LastStripOf(int64_t head) const {
         const int64_t left = lastStrip_ - head * stripsPerHead_;
         return left < stripsPerHead_ ? left : stripsPerHead_;
+    }
+    int64_t EndColumnOf(int64_t head) const {
+        const int64_t end = LastStripOf(head) * kStripColumns;
+        return end < args_.valueDim ? end : args_.valueDim;
     }
     int64_t ValueOffset(int64_t head) const { return 2 * keyPad_ + (head - firstHead_) * valuePad_; }
 
@@ -124,23 +127,9 @@ private:
         } else {
             WithElement(args_.gateElement, [&](auto element) { LoadDecay<decltype(element)>(valueHead); });
         }
-        for (int64_t strip = FirstStripOf(head); strip < LastStripOf(head); ++strip) {
-            const int64_t columns = args_.valueDim - strip * kStripColumns;
-            float* rows = strips_ + StripFloats(head * stripsPerHead_ + strip - firstStrip_);
-            WithVectors(columns, [&](auto vectors) { StripOf<vectors>(block, head, valueHead, strip, columns, rows); });
-        }
+        if (args_.gatePerChannel) RunStrips<true>(block, head, valueHead);
+        else RunStrips<false>(block, head, valueHead);
         StoreResults(head, valueHead);
-    }
-
-    // function<n>() of the vectors that a strip of the columns left needs.
-    template <typename Function>
-    static void WithVectors(int64_t columns, const Function& function) {
-        if constexpr (kStripVectors > 3)
-            if (columns > 3 * kLanes) return function(std::integral_constant<int, 4>());
-        if constexpr (kStripVectors > 2)
-            if (columns > 2 * kLanes) return function(std::integral_constant<int, 3>());
-        if (columns > kLanes) return function(std::integral_constant<int, 2>());
-        function(std::integral_constant<int, 1>());
     }
 
     template <typename G>
@@ -188,30 +177,47 @@ private:
         }
     }
 
-    template <int kVectors>
-    void StripOf(const HeadBlock& block, int64_t head, int64_t valueHead, int64_t strip, int64_t columns, float* rows) const {
-        if (args_.gatePerChannel) StripWith<kVectors, true>(block, head, valueHead, strip, columns, rows);
-        else StripWith<kVectors, false>(block, head, valueHead, strip, columns, rows);
-    }
-
-    template <int kVectors, bool kRowDecay>
-    void StripWith(const HeadBlock& block, int64_t head, int64_t valueHead, int64_t strip, int64_t left, float* rows) const {
-        const int64_t dv = args_.valueDim, column = strip * kStripColumns, count = left < kVectors * kLanes ? left : kVectors * kLanes;
-        const int64_t place = valueHead * args_.keyDim * dv + column;
+    template <bool kRowDecay>
+    void RunStrips(const HeadBlock& block, int64_t head, int64_t valueHead) const {
+        const int64_t end = EndColumnOf(head), place = valueHead * args_.keyDim * args_.valueDim;
         const float* before = sequence_.stateBefore ? sequence_.stateBefore + place : nullptr;
         float* after = sequence_.state ? sequence_.state + place : nullptr;
-        float* values = activations_ + ValueOffset(head) + column;
-        if (sequence_.tokens == 1 && count == kVectors * kLanes)
-            return StepStrip<kVectors, kRowDecay>(block, values, before, {after, dv}, before ? before + count : nullptr, rows);
-        if (first_ == 0) LoadStrip<kVectors>(before, count, rows);
-        RunStrip<kVectors, kRowDecay>(block, values, rows);
+        float* values = activations_ + ValueOffset(head);
+        int64_t column = FirstStripOf(head) * kStripColumns;
+        if (sequence_.tokens == 1) Step<kRowDecay, kStepVectors>(block, values, before, after, end, column);
+        while (column < end) {
+            float* rows = strips_ + (head * stripsPerHead_ * kStripColumns + column - firstStrip_ * kStripColumns) * args_.keyDim;
+            Strip<kRowDecay, kStripVectors>(block, values, before, after, end, rows, column);
+        }
+    }
+
+    // One token: as many whole vectors of columns as there are, most of them kVectors at a time.
+    template <bool kRowDecay, int kVectors>
+    void Step(const HeadBlock& block, float* values, const float* before, float* after, int64_t end, int64_t& column) const {
+        for (; column + kVectors * kLanes <= end; column += kVectors * kLanes)
+            StepColumns<kVectors, kRowDecay>(block, values + column, before ? before + column : nullptr, after ? after + column : nullptr,
+                                             args_.valueDim);
+        if constexpr (kVectors > 1) Step<kRowDecay, kVectors / 2>(block, values, before, after, end, column);
+    }
+
+    // The columns from `column` on, up to kVectors vectors of them, in rows of their own for all the tokens.
+    template <bool kRowDecay, int kVectors>
+    void Strip(const HeadBlock& block, float* values, const float* before, float* after, int64_t end, float* rows, int64_t& column) const {
+        if constexpr (kVectors > 1)
+            if (end - column <= (kVectors - 1) * kLanes)
+                return Strip<kRowDecay, kVectors - 1>(block, values, before, after, end, rows, column);
+        const int64_t dv = args_.valueDim, count = end - column < kVectors * kLanes ? end - column : kVectors * kLanes;
+        if (first_ == 0) LoadStrip<kVectors>(before ? before + column : nullptr, count, rows);
+        RunStrip<kVectors, kRowDecay>(block, values + column, rows);
         if (after && LastBlock())
-            for (int64_t i = 0; i < args_.keyDim; ++i) std::memcpy(after + i * dv, rows + i * kVectors * kLanes, count * sizeof(float));
+            for (int64_t i = 0; i < args_.keyDim; ++i)
+                std::memcpy(after + column + i * dv, rows + i * kVectors * kLanes, count * sizeof(float));
+        column += count;
     }
 
     // The results, which stand in the place of the values, in the type of the output.
     void StoreResults(int64_t head, int64_t valueHead) const {
-        const int64_t dv = args_.valueDim, end = LastStripOf(head) * kStripColumns < dv ? LastStripOf(head) * kStripColumns : dv;
+        const int64_t dv = args_.valueDim, end = EndColumnOf(head);
         const int64_t row = sequence_.firstToken + first_;
         for (int64_t token = 0; token < count_; ++token) {
             const float* from = activations_ + token * actStride_ + ValueOffset(head);

@@ -10,10 +10,11 @@
 namespace custom_ops::native::KERNEL_ISA {
 
 // Vectors of a strip: as many as leave u_k, u_q, delta and the factors of a row in registers.
+// Vectors of a step of one token, which has no update among its sums: memory is read in longer pieces.
 #if defined(__AVX512F__)
-constexpr int kStripVectors = 4;
+constexpr int kStripVectors = 4, kStepVectors = 8;
 #else
-constexpr int kStripVectors = 2;
+constexpr int kStripVectors = 2, kStepVectors = 4;
 #endif
 
 // What one value head needs of a block of tokens.
@@ -38,11 +39,6 @@ struct TokenFactors {
           decay(head.decay[token]) {}
 };
 
-struct StripRows {
-    float* data;
-    int64_t stride;
-};
-
 template <int kVectors>
 struct StripSums {
     Float key[kVectors] = {}, query[kVectors] = {};  // u_k, u_q
@@ -53,17 +49,12 @@ struct StripSums {
     }
 };
 
-// u_k and u_q of the first token; with kCopy what is read goes on to `to`.
-template <int kVectors, bool kCopy>
-static inline void ReadStrip(const float* from, int64_t fromStride, float* to, const TokenFactors& now, int64_t rows,
-                             StripSums<kVectors>& sums) {
+// u_k and u_q of the first token.
+template <int kVectors>
+static inline void ReadStrip(const float* strip, int64_t stride, const TokenFactors& now, int64_t rows, StripSums<kVectors>& sums) {
     for (int64_t i = 0; i < rows; ++i) {
         const Float key = Splat(now.readKey[i]), query = Splat(now.readQuery[i]);
-        for (int v = 0; v < kVectors; ++v) {
-            const Float state = Load(from + i * fromStride + v * kLanes);
-            if (kCopy) Store(to + (i * kVectors + v) * kLanes, state);
-            sums.Add(v, state, key, query);
-        }
+        for (int v = 0; v < kVectors; ++v) sums.Add(v, Load(strip + i * stride + v * kLanes), key, query);
     }
 }
 
@@ -83,15 +74,14 @@ static inline void UpdateAndReadStrip(float* strip, const TokenFactors& before, 
     }
 }
 
-// The update by the last token; the next call of UpdateStrip or ReadStrip will want `next`, which is laid out as `to`.
+// The update by the last token. Null `from`: zeros.
 template <int kVectors, bool kRowDecay>
-static inline void UpdateStrip(const float* strip, StripRows to, const float* next, const TokenFactors& before, const Float* delta,
-                               int64_t rows) {
+static inline void UpdateStrip(const float* from, float* to, int64_t stride, const TokenFactors& before, const Float* delta, int64_t rows) {
     for (int64_t i = 0; i < rows; ++i) {
         const Float decay = Splat(kRowDecay ? before.rowDecay[i] : before.decay), written = Splat(before.key[i]);
         for (int v = 0; v < kVectors; ++v) {
-            if (next) Prefetch(next + i * to.stride, v * kLanes);
-            Store(to.data + i * to.stride + v * kLanes, MulAdd(written, delta[v], decay * Load(strip + (i * kVectors + v) * kLanes)));
+            const int64_t at = i * stride + v * kLanes;
+            Store(to + at, MulAdd(written, delta[v], decay * (from ? Load(from + at) : Float{})));
         }
     }
 }
@@ -111,26 +101,25 @@ template <int kVectors, bool kRowDecay>
 static void RunStrip(const HeadBlock& head, float* values, float* strip) {
     Float delta[kVectors];
     StripSums<kVectors> first;
-    ReadStrip<kVectors, false>(strip, kVectors * kLanes, strip, TokenFactors(head, 0), head.keyDim, first);
+    ReadStrip(strip, kVectors * kLanes, TokenFactors(head, 0), head.keyDim, first);
     FinishToken(head, 0, first, delta, values);
     for (int64_t token = 1; token < head.tokens; ++token) {
         StripSums<kVectors> sums;
         UpdateAndReadStrip<kVectors, kRowDecay>(strip, TokenFactors(head, token - 1), delta, TokenFactors(head, token), head.keyDim, sums);
         FinishToken(head, token, sums, delta, values + token * head.valueStride);
     }
-    UpdateStrip<kVectors, kRowDecay>(strip, {strip, kVectors * kLanes}, nullptr, TokenFactors(head, head.tokens - 1), delta, head.keyDim);
+    UpdateStrip<kVectors, kRowDecay>(strip, strip, kVectors * kLanes, TokenFactors(head, head.tokens - 1), delta, head.keyDim);
 }
 
-// One token, whole vectors: the state [keyDim, stride] is read once and written once. Null `before`: zeros, null `after`: not kept.
+// One token, where the state lies: the second reading finds it in the second-level cache. Null `before`: zeros, null `after`: not kept.
 template <int kVectors, bool kRowDecay>
-static void StepStrip(const HeadBlock& head, float* values, const float* before, StripRows after, const float* next, float* strip) {
+static void StepColumns(const HeadBlock& head, float* values, const float* before, float* after, int64_t stride) {
     Float delta[kVectors];
     StripSums<kVectors> sums;
     const TokenFactors token(head, 0);
-    if (before) ReadStrip<kVectors, true>(before, after.stride, strip, token, head.keyDim, sums);
-    else std::memset(strip, 0, head.keyDim * kVectors * kLanes * sizeof(float));
+    if (before) ReadStrip(before, stride, token, head.keyDim, sums);
     FinishToken(head, 0, sums, delta, values);
-    if (after.data) UpdateStrip<kVectors, kRowDecay>(strip, after, next, token, delta, head.keyDim);
+    if (after) UpdateStrip<kVectors, kRowDecay>(before, after, stride, token, delta, head.keyDim);
 }
 
 }  // namespace custom_ops::native::KERNEL_ISA

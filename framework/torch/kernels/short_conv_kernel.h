@@ -8,19 +8,27 @@ namespace custom_ops::native::KERNEL_ISA {
 
 static inline Float RoundTo(float, Float value) { return value; }
 static inline Float RoundTo(Float16, Float value) { return FromFloat16(ToFloat16(value)); }
-static inline Float RoundTo(Bfloat16, Float value) { return BitCast<Float>(ToBfloat16(value) & 0xffff0000u); }
+// The products and sums of bfloat16 numbers: see ShortNan.
+static inline Float RoundTo(Bfloat16, Float value) { return BitCast<Float>(RoundNumber(value) & 0xffff0000u); }
+
+template <int... lane>
+static inline Uint Concatenate(Bits16 a, Bits16 b, std::integer_sequence<int, lane...>) {
+    return BitCast<Uint>(__builtin_shufflevector(a, b, lane...));
+}
 
 template <bool kPastCache>
 static inline void StoreTwo(float* to, Float a, Float b) {
     StoreVector<kPastCache>(to, BitCast<Uint>(a));
     StoreVector<kPastCache>(to + kLanes, BitCast<Uint>(b));
 }
-template <bool kPastCache, typename T>
-static inline void StoreTwo(T* to, Float a, Float b) {
-    T both[2 * kLanes];
-    Store(both, a);
-    Store(both + kLanes, b);
-    StoreVector<kPastCache>(to, LoadVector<Uint>(both));
+template <bool kPastCache>
+static inline void StoreTwo(Float16* to, Float a, Float b) {
+    StoreVector<kPastCache>(to, Concatenate(ToFloat16(a), ToFloat16(b), std::make_integer_sequence<int, 2 * kLanes>()));
+}
+template <bool kPastCache>
+static inline void StoreTwo(Bfloat16* to, Float a, Float b) {
+    const auto half = [](Float value) { return Narrow(RoundNumber(value) >> 16); };
+    StoreVector<kPastCache>(to, Concatenate(half(a), half(b), std::make_integer_sequence<int, 2 * kLanes>()));
 }
 
 template <typename T, int kTaps>

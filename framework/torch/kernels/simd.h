@@ -124,6 +124,12 @@ static inline void Prefetch(const T* from, int64_t elements) {
     __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + elements * sizeof(T)), 0, 3);
 }
 
+// Into the second-level cache.
+template <typename T>
+static inline void PrefetchSecond(const T* from, int64_t elements) {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(from) + elements * sizeof(T)), 0, 2);
+}
+
 // How far from `column` of a row to fetch: a kilobyte, and at the row's end into the same row of the next token, `pitch` elements further.
 // Hardware prefetchers stop at page ends, of which a token has many.
 template <typename T>
@@ -201,17 +207,36 @@ static inline void StorePart(T* to, Pair pair, int64_t count) {
     std::memcpy(to, padded, count * sizeof(T));
 }
 
+// GCC 12 makes several shuffles of __builtin_convertvector where there is one instruction.
+static inline Uint Widen(Bits16 bits) {
+#if defined(__AVX512F__)
+    return BitCast<Uint>(_mm512_maskz_cvtepu16_epi32(0xffff, BitCast<__m256i>(bits)));
+#elif defined(__AVX2__)
+    return BitCast<Uint>(_mm256_cvtepu16_epi32(BitCast<__m128i>(bits)));
+#else
+    return __builtin_convertvector(bits, Uint);
+#endif
+}
+// The lower halves.
+static inline Bits16 Narrow(Uint bits) {
+#if defined(__AVX512F__)
+    return BitCast<Bits16>(_mm512_maskz_cvtepi32_epi16(0xffff, BitCast<__m512i>(bits)));
+#else
+    return __builtin_convertvector(bits, Bits16);
+#endif
+}
+
 // kLanes consecutive elements in their order.
 static inline Float Load(const float* from) { return LoadVector<Float>(from); }
 static inline Float Load(const Float16* from) { return FromFloat16(LoadVector<Bits16>(from)); }
 static inline Float Load(const Bfloat16* from) {
-    return BitCast<Float>(__builtin_convertvector(LoadVector<Bits16>(from), Uint) << 16);
+    return BitCast<Float>(Widen(LoadVector<Bits16>(from)) << 16);
 }
 template <typename Vector>
 static inline void StoreBits(void* to, Vector vector) { std::memcpy(to, &vector, sizeof(vector)); }
 static inline void Store(float* to, Float value) { StoreBits(to, value); }
 static inline void Store(Float16* to, Float value) { StoreBits(to, ToFloat16(value)); }
-static inline void Store(Bfloat16* to, Float value) { StoreBits(to, __builtin_convertvector(ToBfloat16(value) >> 16, Bits16)); }
+static inline void Store(Bfloat16* to, Float value) { StoreBits(to, Narrow(ToBfloat16(value) >> 16)); }
 
 // The first `count` <= kLanes elements, followed by zeros.
 template <typename T>
