@@ -37,7 +37,8 @@ std::string Unsupported(const FusedLinearAttentionShape& s) {
                      linear_attention::kMaxTaps).message;
     const uint64_t channels = static_cast<uint64_t>(linear_attention::QkvChannels(type, h));
     if (channels > kMaxCount / 8)  // the stride of a DMA is 32 bits of bytes
-        return Error("fused_linear_attention: qkv has D = %" PRIu64 " channels, supported are up to %" PRIu64, channels, kMaxCount / 8).message;
+        return Error("fused_linear_attention: qkv has D = %" PRIu64 " channels, supported are up to %" PRIu64, channels,
+                     kMaxCount / 8).message;
     if (s.length != 0 && s.batch > kMaxCount / s.length)
         return Error("fused_linear_attention: qkv has %" PRIu64 " x %" PRIu64 " tokens, supported are up to %" PRIu64, s.batch, s.length,
                      kMaxCount).message;

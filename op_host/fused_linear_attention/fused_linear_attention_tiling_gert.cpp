@@ -94,16 +94,17 @@ std::string Misfit(const Shapes& shapes, FusedLinearAttentionShape& s) {
     s.length = static_cast<uint64_t>(qkv.GetDim(1));
     const bool heads = HasHeads(*s.type);
     if (!heads && (s.heads.keyHeads != 1 || s.heads.valueHeads != 1 || s.heads.keyDim != s.heads.valueDim))
-        return std::string(s.type->name) + " has one head and head_k_dim = head_v_dim, got num_k_heads = " + std::to_string(s.heads.keyHeads) +
-               ", num_v_heads = " + std::to_string(s.heads.valueHeads) + ", head_k_dim = " + std::to_string(s.heads.keyDim) +
-               ", head_v_dim = " + std::to_string(s.heads.valueDim);
+        return std::string(s.type->name) + " has one head and head_k_dim = head_v_dim, got num_k_heads = " +
+               std::to_string(s.heads.keyHeads) + ", num_v_heads = " + std::to_string(s.heads.valueHeads) +
+               ", head_k_dim = " + std::to_string(s.heads.keyDim) + ", head_v_dim = " + std::to_string(s.heads.valueDim);
     const int64_t channels = QkvChannels(*s.type, s.heads);
     if (qkv.GetDim(2) != channels)
         return "qkv must have D = " + std::string(heads ? "2 * num_k_heads * head_k_dim + num_v_heads * head_v_dim" : "3 * head_v_dim") +
                " = " + std::to_string(channels) + " channels (last dimension), got " + Text(qkv);
     const gert::Shape& weight = *shapes[kConvWeight];
     if (weight.GetDimNum() != 3 || weight.GetDim(0) != ConvChannels(*s.type, s.heads) || weight.GetDim(1) != 1)
-        return "conv_weight must be [" + std::to_string(ConvChannels(*s.type, s.heads)) + ", 1, K] for qkv " + Text(qkv) + ", got " + Text(weight);
+        return "conv_weight must be [" + std::to_string(ConvChannels(*s.type, s.heads)) + ", 1, K] for qkv " + Text(qkv) + ", got " +
+               Text(weight);
     s.taps = weight.GetDim(2);
     std::string misfit = Differs(shapes, kConvBias, Dims({weight.GetDim(0)}));
     if (misfit.empty()) misfit = MisfitOfGates(shapes, *s.type, s.heads, s.gateFold);
@@ -127,7 +128,8 @@ ge::graphStatus TilingFusedLinearAttention(gert::TilingContext* context) {
     }
     const auto *qkvDesc = context->GetInputDesc(kQkv), *gateDesc = context->GetInputDesc(kGate);
     const auto* attrs = context->GetAttrs();
-    if (qkvDesc == nullptr || gateDesc == nullptr || attrs == nullptr) return Refuse("fused_linear_attention: the type of an input is missing");
+    if (qkvDesc == nullptr || gateDesc == nullptr || attrs == nullptr)
+        return Refuse("fused_linear_attention: the type of an input is missing");
     const char* name = attrs->GetStr(kAttnType);
     const int64_t* dims[] = {attrs->GetInt(kKeyHeads), attrs->GetInt(kValueHeads), attrs->GetInt(kKeyDim), attrs->GetInt(kValueDim)};
     const bool *norm = attrs->GetBool(kUseQkL2norm), *fold = attrs->GetBool(kGateFold);
@@ -137,7 +139,8 @@ ge::graphStatus TilingFusedLinearAttention(gert::TilingContext* context) {
 
     FusedLinearAttentionShape shape{};
     shape.type = linear_attention::FindAttnType(name);
-    if (shape.type == nullptr) return Refuse("fused_linear_attention: attn_type '" + std::string(name) + "' is not known, known are " + KnownTypes());
+    if (shape.type == nullptr)
+        return Refuse("fused_linear_attention: attn_type '" + std::string(name) + "' is not known, known are " + KnownTypes());
     shape.heads = {*dims[0], *dims[1], *dims[2], *dims[3]};
     shape.useQkL2norm = *norm;
     shape.gateFold = *fold;
@@ -164,6 +167,8 @@ ge::graphStatus ParseFusedLinearAttention(gert::TilingParseContext*) { return ge
 
 }  // namespace
 
-IMPL_OP_OPTILING(FusedLinearAttention).Tiling(TilingFusedLinearAttention).TilingParse<FusedLinearAttentionCompileInfo>(ParseFusedLinearAttention);
+IMPL_OP_OPTILING(FusedLinearAttention)
+    .Tiling(TilingFusedLinearAttention)
+    .TilingParse<FusedLinearAttentionCompileInfo>(ParseFusedLinearAttention);
 
 }  // namespace custom_ops

@@ -95,7 +95,8 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
 
 // The widest tile of at most `tile` columns that fits, with as many tokens as do; without room for the next step's input if need be.
 bool FitTile(FusedLinearAttentionTilingData& p, const FusedLinearAttentionShape& s, const ChipSpec& chip, uint64_t tile) {
-    const uint64_t tokens = Max(1, CeilDiv(p.tokens, p.sequences)), most = s.packed && tokens > 1 ? kMaxChunkTokens : Min(kMaxChunkTokens, tokens);
+    const uint64_t tokens = Max(1, CeilDiv(p.tokens, p.sequences));
+    const uint64_t most = s.packed && tokens > 1 ? kMaxChunkTokens : Min(kMaxChunkTokens, tokens);
     const struct {
         uint32_t spare;
         uint64_t leastTokens;

@@ -13,7 +13,8 @@ constexpr uint64_t kCyclesPerStep = 700;    // latencies
 constexpr uint64_t kCyclesOfSync = 3500;    // SyncAll, then conv_state
 
 // UB of a tile and a chunk of tokens. True: it fits.
-bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionShape& s, const ChipSpec& chip, uint64_t tile, uint64_t chunk) {
+bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionShape& s, const ChipSpec& chip, uint64_t tile,
+                uint64_t chunk) {
     ShortConvBuffers& b = p.conv;
     const uint64_t block = kBlockBytes / s.elementBytes, taps = p.taps, history = taps - 1, rows = history + chunk;
     const uint64_t pitch = AlignUp(tile, block);

@@ -44,8 +44,9 @@ extern "C" __global__ __aicore__ void fused_linear_attention(GM_ADDR qkv, GM_ADD
     (void)workspace;
     if (plan.sequences == 0) return;
     AscendC::TPipe pipe;
-    const hc::LinearAttentionTensors tensors{qkv,      gate,      beta,         convWeight,      convBias, convState,    recurrentState,   gateCoef,
-                                             gateBias, cuSeqlens, stateIndices, hasInitialState, attnOut,  convStateOut, recurrentStateOut};
+    const hc::LinearAttentionTensors tensors{
+        qkv,      gate,      beta,         convWeight,      convBias, convState,    recurrentState,   gateCoef,
+        gateBias, cuSeqlens, stateIndices, hasInitialState, attnOut,  convStateOut, recurrentStateOut};
     if (TILING_KEY_IS(0)) {
         hc::Run<hc::ShortConv<DTYPE_QKV>>(tensors, plan, &pipe);
     } else if (TILING_KEY_IS(1)) {

@@ -48,9 +48,11 @@ class RecurrentMembase : public RecurrentPrepare<RecurrentMembase<T, G>, T, G> {
     }
 
     __aicore__ inline void Recur(const Step& step, uint32_t rowPitch) {
-        const AscendC::LocalTensor<float> state = Rows::TakeState(step);
+        const AscendC::LocalTensor<float> state = Rows::StateTile(Rows::pieces_);
+        const bool fresh = step.firstOfPiece && !Rows::ReadsState(step);
         const uint32_t lanes = AlignUp(step.columns, kBlockFloats);
-        if (step.firstOfPiece && !Rows::ReadsState(step)) {
+        if (fresh || (step.firstOfPiece && step.tokens == 0)) Rows::TakeState();
+        if (fresh) {
             AscendC::Duplicate(state, 0.0f, static_cast<int32_t>(plan_.keyDim * lanes));
             FenceVector();
         }
@@ -62,33 +64,25 @@ class RecurrentMembase : public RecurrentPrepare<RecurrentMembase<T, G>, T, G> {
             AscendC::LocalTensor<float> sums;
             if constexpr (kNarrow) sums = out32_;
             else sums = out;
-            for (uint32_t t = 0; t < step.tokens; ++t) Token(sums[t * rowPitch], state, values_[t * rowPitch], t, lanes);
+            for (uint32_t t = 0; t < step.tokens; ++t)
+                Token(sums[t * rowPitch], state, values_[t * rowPitch], t, lanes, step.firstOfPiece && !fresh && t == 0,
+                      step.lastOfPiece && t + 1 == step.tokens);
             if constexpr (kNarrow) AscendC::Cast(out, sums, AscendC::RoundMode::CAST_RINT, step.tokens * rowPitch);
             outQue_.EnQue(out);
         }
-        Rows::GiveState(step);
+        if (step.lastOfPiece && step.tokens == 0) Rows::GiveState();
     }
 
+    // `take`: the state is still coming; `give`: it leaves.
     __aicore__ inline void Token(const AscendC::LocalTensor<float>& out, const AscendC::LocalTensor<float>& state,
-                                 const AscendC::LocalTensor<float>& v, uint32_t t, uint32_t lanes) {
-        const bool channels = plan_.perChannelGate != 0;
-        const uint32_t rows = plan_.keyDim, q = 2 * t * ub_.keyPitch, k = q + ub_.keyPitch;
+                                 const AscendC::LocalTensor<float>& v, uint32_t t, uint32_t lanes, bool take, bool give) {
         const int32_t count = static_cast<int32_t>(lanes);
         const AscendC::LocalTensor<float> decay = decayBlocks_[t * kBlockFloats], beta = betaBlocks_[t * kBlockFloats];
         const AscendC::LocalTensor<float> product = productBlocks_[t * kBlockFloats];
-        const AscendC::LocalTensor<float> reads = channels ? decayedKeys_ : keys_;
-        for (uint32_t row = 0; row < rows; row += kGroupRows) {
-            const uint32_t group = Min(kGroupRows, rows - row);
-            Blocks(kBlocks_, reads[k + row], group);
-            Blocks(qBlocks_, reads[q + row], group);
-            FenceVector();
-            WeighState(sumK_, sumQ_, state[row * lanes], kBlocks_, qBlocks_, row == 0, group, lanes, ub_.sumRows);
-        }
-        AddSums(sumK_, sumQ_, Min(rows, ub_.sumRows), lanes);
-        if (!channels) {
+        Read(state, t, lanes, take);
+        if (plan_.perChannelGate == 0) {
             MulByBlock(sumK_, sumK_, decay, lanes);
             MulByBlock(sumQ_, sumQ_, decay, lanes);
-            MulByBlock(state, state, decay, rows * lanes);
             FenceVector();
         }
         AscendC::Sub(sumK_, v, sumK_, count);
@@ -96,20 +90,59 @@ class RecurrentMembase : public RecurrentPrepare<RecurrentMembase<T, G>, T, G> {
         MulByBlock(sumK_, sumK_, beta, lanes);  // delta
         FenceVector();
         MulByBlock(out, sumK_, product, lanes);
-        for (uint32_t row = 0; row < rows; row += kGroupRows) {
-            const uint32_t group = Min(kGroupRows, rows - row);
-            if (channels || rows > kGroupRows) {
-                Blocks(kBlocks_, keys_[k + row], group);
-                if (channels) Blocks(rowBlocks_, gates_[t * ub_.gatePitch + row], group);
-                FenceVector();
-                if (channels) MulRowsByBlock(state[row * lanes], rowBlocks_, lanes, group, lanes);
+        FenceVector();
+        AscendC::Add(out, out, sumQ_, count);
+        Update(state, decay, t, lanes, give);
+    }
+
+    // Rows from `row` on whose factors are in UB as blocks and which belong to one part of the state.
+    __aicore__ inline uint32_t Span(uint32_t row) const {
+        const uint32_t group = Min(kGroupRows - row % kGroupRows, plan_.keyDim - row);
+        return Min(group, Rows::partRows_ - row % Rows::partRows_);
+    }
+    __aicore__ inline bool StartsPart(uint32_t row) const { return row % Rows::partRows_ == 0; }
+
+    // sumK_ = S^T k, sumQ_ = S^T q
+    __aicore__ inline void Read(const AscendC::LocalTensor<float>& state, uint32_t t, uint32_t lanes, bool take) {
+        const AscendC::LocalTensor<float> q = (plan_.perChannelGate != 0 ? decayedKeys_ : keys_)[2 * t * ub_.keyPitch], k = q[ub_.keyPitch];
+        for (uint32_t row = 0, rows; row < plan_.keyDim; row += rows) {
+            rows = Span(row);
+            if (row % kGroupRows == 0) {
+                const uint32_t group = Min(kGroupRows, plan_.keyDim - row);
+                Blocks(kBlocks_, k[row], group);
+                Blocks(qBlocks_, q[row], group);
                 FenceVector();
             }
-            AddOuter(state[row * lanes], kBlocks_, sumK_, group, lanes);
-            FenceVector();
+            if (take && StartsPart(row)) Rows::TakePart(row / Rows::partRows_);
+            const uint32_t block = row % kGroupRows * kBlockFloats;
+            WeighState(sumK_, sumQ_, state[row * lanes], kBlocks_[block], qBlocks_[block], row == 0, rows, lanes, ub_.sumRows);
         }
-        AscendC::Add(out, out, sumQ_, count);
-        FenceVector();
+        AddSums(sumK_, sumQ_, Min(plan_.keyDim, ub_.sumRows), lanes);
+    }
+
+    // S = a S + k delta^T, delta in sumK_
+    __aicore__ inline void Update(const AscendC::LocalTensor<float>& state, const AscendC::LocalTensor<float>& decay, uint32_t t,
+                                  uint32_t lanes, bool give) {
+        const bool channels = plan_.perChannelGate != 0;
+        const AscendC::LocalTensor<float> k = keys_[(2 * t + 1) * ub_.keyPitch];
+        for (uint32_t row = 0, rows; row < plan_.keyDim; row += rows) {
+            rows = Span(row);
+            if (row % kGroupRows == 0 && (channels || plan_.keyDim > kGroupRows)) {  // else kBlocks_ has them
+                const uint32_t group = Min(kGroupRows, plan_.keyDim - row);
+                Blocks(kBlocks_, k[row], group);
+                if (channels) Blocks(rowBlocks_, gates_[t * ub_.gatePitch + row], group);
+                FenceVector();
+            }
+            const uint32_t block = row % kGroupRows * kBlockFloats;
+            const AscendC::LocalTensor<float> part = state[row * lanes];
+            if (channels) MulRowsByBlock(part, rowBlocks_[block], lanes, rows, lanes);
+            else MulByBlock(part, part, decay, rows * lanes);
+            FenceVector();
+            AddOuter(part, kBlocks_[block], sumK_, rows, lanes);
+            FenceVector();
+            const uint32_t end = row + rows;
+            if (give && (StartsPart(end) || end == plan_.keyDim)) Rows::GivePart(row / Rows::partRows_);
+        }
     }
 
     AscendC::LocalTensor<float> decayBlocks_, betaBlocks_, productBlocks_, kBlocks_, qBlocks_, sumK_, sumQ_, out32_;

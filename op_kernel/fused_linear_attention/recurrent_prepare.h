@@ -146,8 +146,9 @@ protected:
         FenceVector();
         for (uint32_t part = 0; part < group.parts; ++part)
             for (uint32_t tap = 0; tap < plan_.taps; ++tap)
-                AscendC::Gather(AsBits(planes[tap * group.rowPitch + part * group.partPitch]), AsBits(in[group.weights + part * group.weightStride]),
-                                weightOffsets_, tap * static_cast<uint32_t>(sizeof(T)), group.channels);
+                AscendC::Gather(AsBits(planes[tap * group.rowPitch + part * group.partPitch]),
+                                AsBits(in[group.weights + part * group.weightStride]), weightOffsets_,
+                                tap * static_cast<uint32_t>(sizeof(T)), group.channels);
         FenceVector();
         const AscendC::LocalTensor<float> bias = weights[count];
         if constexpr (kNarrow) {
@@ -160,7 +161,8 @@ protected:
     }
 
     // The window's rows that lie before the sequence. Ends fenced.
-    __aicore__ inline void FillOldRows(const AscendC::LocalTensor<T>& in, const ConvGroup& group, const Sequence& sequence, uint32_t firstToken) {
+    __aicore__ inline void FillOldRows(const AscendC::LocalTensor<T>& in, const ConvGroup& group, const Sequence& sequence,
+                                       uint32_t firstToken) {
         const uint32_t old = Rows::OldRows(firstToken);
         if (old == 0) return;
         const AscendC::LocalTensor<T> window = in[group.rows];
@@ -286,7 +288,8 @@ protected:
         FenceVector();
     }
 
-    __aicore__ inline void KeepConvStates(const AscendC::LocalTensor<T>& in, const ConvGroup& keys, const ConvGroup& values, const Step& step) {
+    __aicore__ inline void KeepConvStates(const AscendC::LocalTensor<T>& in, const ConvGroup& keys, const ConvGroup& values,
+                                          const Step& step) {
         if (values.rowPitch != keptPitch_) {
             keptPitch_ = values.rowPitch;
             TransposedOffsets(keepValues_, scratch_, history_, keptPitch_ * sizeof(T), sizeof(T), plan_.valueTile * history_);

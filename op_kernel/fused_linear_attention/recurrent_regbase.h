@@ -26,7 +26,8 @@ class RecurrentRegbase : public RecurrentPrepare<RecurrentRegbase<T, G>, T, G> {
     __aicore__ inline void InitState(uint32_t) {}
 
     __aicore__ inline void Recur(const Step& step, uint32_t rowPitch) {
-        const AscendC::LocalTensor<float> state = Rows::TakeState(step);
+        const AscendC::LocalTensor<float> state = Rows::StateTile(Rows::pieces_);
+        if (step.firstOfPiece) Rows::TakeState();
         const uint32_t pitch = AlignUp(step.columns, kBlockFloats);
         if (step.firstOfPiece && !Rows::ReadsState(step)) AscendC::Duplicate(state, 0.0f, static_cast<int32_t>(plan_.keyDim * pitch));
         if (step.tokens != 0) {
@@ -43,7 +44,7 @@ class RecurrentRegbase : public RecurrentPrepare<RecurrentRegbase<T, G>, T, G> {
             }
             outQue_.EnQue(out);
         }
-        Rows::GiveState(step);
+        if (step.lastOfPiece) Rows::GiveState();
     }
 };
 

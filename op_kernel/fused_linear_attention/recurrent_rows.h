@@ -48,11 +48,13 @@ public:
         pipe->InitBuffer(outQue_, 2, ub_.outBytes);
         if (keepsConv_) pipe->InitBuffer(convOutQue_, ub_.spare, ub_.convOutBytes);
         pipe->InitBuffer(stateBuf_, 2 * ub_.stateBytes);
-        for (uint32_t slot = 0; slot < 2; ++slot) {
-            loaded_[slot] = pipe->AllocEventID<AscendC::HardEvent::MTE2_V>();
-            updated_[slot] = pipe->AllocEventID<AscendC::HardEvent::V_MTE3>();
-            stored_[slot] = pipe->AllocEventID<AscendC::HardEvent::MTE3_MTE2>();
-        }
+        partRows_ = AlignUp(CeilDiv(plan_.keyDim, kStateParts), kStateRows);
+        for (uint32_t slot = 0; slot < 2; ++slot)
+            for (uint32_t part = 0; part < kStateParts; ++part) {
+                loaded_[slot][part] = pipe->AllocEventID<AscendC::HardEvent::MTE2_V>();
+                updated_[slot][part] = pipe->AllocEventID<AscendC::HardEvent::V_MTE3>();
+                stored_[slot][part] = pipe->AllocEventID<AscendC::HardEvent::MTE3_MTE2>();
+            }
         Self().InitWork(pipe);
     }
 
@@ -70,7 +72,8 @@ public:
             CopyOut(step);
             if (more && ub_.spare == 1) CopyIn(ahead);
         }
-        for (uint32_t slot = 0; slot < Min(loads_, 2); ++slot) AscendC::WaitFlag<AscendC::HardEvent::MTE3_MTE2>(stored_[slot]);
+        for (uint32_t slot = 0; slot < Min(loads_, 2); ++slot)
+            for (uint32_t part = 0; part < StateParts(); ++part) AscendC::WaitFlag<AscendC::HardEvent::MTE3_MTE2>(stored_[slot][part]);
         if (plan_.wholeItems == 0 && keepsConv_) {
             AscendC::SyncAll();  // all cores have read the conv_state of q and k
             StoreKeyStates(core);
@@ -79,7 +82,8 @@ public:
 
     // Boundaries out of order: the whole result is NaN, no state is touched.
     __aicore__ inline void Refuse() {
-        const uint64_t core = static_cast<uint64_t>(AscendC::GetBlockIdx()), all = static_cast<uint64_t>(plan_.tokens) * plan_.valueHeads * plan_.valueDim;
+        const uint64_t core = static_cast<uint64_t>(AscendC::GetBlockIdx());
+        const uint64_t all = static_cast<uint64_t>(plan_.tokens) * plan_.valueHeads * plan_.valueDim;
         const uint64_t end = all * (core + 1) / plan_.usedCores;
         const uint32_t most = ub_.outBytes / sizeof(T);
         for (uint64_t at = all * core / plan_.usedCores; at < end; at += most) {
@@ -92,6 +96,9 @@ public:
     }
 
 protected:
+    static constexpr uint32_t kStateParts = 2;  // at most
+    static constexpr uint32_t kStateRows = 64;  // the most rows of sums in recurrent_membase.h
+
     __aicore__ inline Kernel& Self() { return *static_cast<Kernel*>(this); }
 
     __aicore__ inline ConvGroup Keys() const {
@@ -118,8 +125,8 @@ protected:
         return stateBuf_.template Get<float>()[index % 2 * (ub_.stateBytes / sizeof(float))];
     }
 
-    // The K - 1 + tokens rows of a group that end with the step's tokens, those before the sequence left out, and the conv_state they come from.
-    // Parts are keyHeads * keyDim channels apart.
+    // The K - 1 + tokens rows of a group that end with the step's tokens, those before the sequence left out, and the conv_state they come
+    // from. Parts are keyHeads * keyDim channels apart.
     __aicore__ inline void CopyWindow(const AscendC::LocalTensor<T>& in, const ConvGroup& group, uint32_t channel, const Sequence& sequence,
                                       uint32_t firstToken, uint32_t tokens) {
         const uint32_t old = OldRows(firstToken), rows = history_ - old + tokens, apart = plan_.keyHeads * plan_.keyDim;
@@ -163,7 +170,8 @@ protected:
         const uint64_t first = (step.sequence.firstRow + step.firstToken) * plan_.valueHeads + step.valueHead;
         if (plan_.perChannelGate != 0) {
             CopyRowsTo(gate, ub_.gatePitch, gate_[first * plan_.keyDim], step.tokens, plan_.keyDim, plan_.valueHeads * plan_.keyDim);
-            if (plan_.gateFold != 0) CopyFlatIn(GateBiasOf(in), gateBias_[static_cast<uint64_t>(step.valueHead) * plan_.keyDim], plan_.keyDim);
+            if (plan_.gateFold != 0)
+                CopyFlatIn(GateBiasOf(in), gateBias_[static_cast<uint64_t>(step.valueHead) * plan_.keyDim], plan_.keyDim);
         } else {
             CopyRowsTo(gate, kBlockBytes / sizeof(G), gate_[first], step.tokens, 1, plan_.valueHeads);
         }
@@ -181,23 +189,34 @@ protected:
 
     __aicore__ inline bool ReadsState(const Step& step) const { return keepsState_ && !step.sequence.fresh; }
     __aicore__ inline uint64_t StateOffset(const Step& step) const {
-        return ((static_cast<uint64_t>(step.sequence.slot) * plan_.valueHeads + step.valueHead) * plan_.keyDim) * plan_.valueDim + step.column;
+        const uint64_t head = static_cast<uint64_t>(step.sequence.slot) * plan_.valueHeads + step.valueHead;
+        return head * plan_.keyDim * plan_.valueDim + step.column;
     }
+    // A tile comes and goes in parts of partRows_ rows, each with flags of its own: a part is read when it is there, while the next one comes,
+    // and leaves while the next one is updated.
+    __aicore__ inline uint32_t StateParts() const { return CeilDiv(plan_.keyDim, partRows_); }
+    __aicore__ inline uint32_t PartRows(uint32_t part) const { return Min(partRows_, plan_.keyDim - part * partRows_); }
     // The tile stays in one of two buffers from its load to its store; the other one's store must be over before the next load.
     __aicore__ inline void CopyState(const Step& step) {
-        const uint32_t slot = loads_ % 2;
-        if (loads_ >= 2) AscendC::WaitFlag<AscendC::HardEvent::MTE3_MTE2>(stored_[slot]);
-        if (ReadsState(step)) CopyRowsIn(StateTile(loads_), state_[StateOffset(step)], plan_.keyDim, step.columns, plan_.valueDim);
-        AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(loaded_[slot]);
+        const uint32_t slot = loads_ % 2, pitch = RowPitch<float>(step.columns);
+        for (uint32_t part = 0; part < StateParts(); ++part) {
+            const uint32_t row = part * partRows_;
+            if (loads_ >= 2) AscendC::WaitFlag<AscendC::HardEvent::MTE3_MTE2>(stored_[slot][part]);
+            if (ReadsState(step))
+                CopyRowsIn(StateTile(loads_)[row * pitch], state_[StateOffset(step) + static_cast<uint64_t>(row) * plan_.valueDim],
+                           PartRows(part), step.columns, plan_.valueDim);
+            AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(loaded_[slot][part]);
+        }
         ++loads_;
     }
-    // For Compute: around the first and after the last of a piece's steps.
-    __aicore__ inline AscendC::LocalTensor<float> TakeState(const Step& step) {
-        if (step.firstOfPiece) AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(loaded_[pieces_ % 2]);
-        return StateTile(pieces_);
+    // For Compute, once per part and piece: before its first use and after its last.
+    __aicore__ inline void TakePart(uint32_t part) { AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(loaded_[pieces_ % 2][part]); }
+    __aicore__ inline void GivePart(uint32_t part) { AscendC::SetFlag<AscendC::HardEvent::V_MTE3>(updated_[pieces_ % 2][part]); }
+    __aicore__ inline void TakeState() {
+        for (uint32_t part = 0; part < StateParts(); ++part) TakePart(part);
     }
-    __aicore__ inline void GiveState(const Step& step) {
-        if (step.lastOfPiece) AscendC::SetFlag<AscendC::HardEvent::V_MTE3>(updated_[pieces_ % 2]);
+    __aicore__ inline void GiveState() {
+        for (uint32_t part = 0; part < StateParts(); ++part) GivePart(part);
     }
 
     __aicore__ inline void CopyOut(const Step& step) {
@@ -208,10 +227,15 @@ protected:
             outQue_.FreeTensor(out);
         }
         if (!step.live || !step.lastOfPiece) return;
-        const uint32_t slot = pieces_ % 2;
-        AscendC::WaitFlag<AscendC::HardEvent::V_MTE3>(updated_[slot]);
-        if (keepsState_) CopyRowsOut(stateOut_[StateOffset(step)], StateTile(pieces_), plan_.keyDim, step.columns, plan_.valueDim);
-        AscendC::SetFlag<AscendC::HardEvent::MTE3_MTE2>(stored_[slot]);
+        const uint32_t slot = pieces_ % 2, pitch = RowPitch<float>(step.columns);
+        for (uint32_t part = 0; part < StateParts(); ++part) {
+            const uint32_t row = part * partRows_;
+            AscendC::WaitFlag<AscendC::HardEvent::V_MTE3>(updated_[slot][part]);
+            if (keepsState_)
+                CopyRowsOut(stateOut_[StateOffset(step) + static_cast<uint64_t>(row) * plan_.valueDim], StateTile(pieces_)[row * pitch],
+                            PartRows(part), step.columns, plan_.valueDim);
+            AscendC::SetFlag<AscendC::HardEvent::MTE3_MTE2>(stored_[slot][part]);
+        }
         ++pieces_;
     }
     // With the last of the item's steps that read the conv_state of q and k.
@@ -253,6 +277,7 @@ protected:
     uint32_t history_ = 0;  // K - 1
     bool keepsConv_ = false, keepsState_ = false, hasBias_ = false;
     uint32_t loads_ = 0, pieces_ = 0;  // of states: loaded, computed
+    uint32_t partRows_ = 0;            // a multiple of kStateRows
     AscendC::GlobalTensor<T> qkv_, weight_, bias_, convState_, convStateOut_, attnOut_;
     AscendC::GlobalTensor<G> gate_, beta_;
     AscendC::GlobalTensor<float> state_, stateOut_, gateCoef_, gateBias_;
@@ -260,7 +285,7 @@ protected:
     AscendC::TQue<AscendC::TPosition::VECOUT, 1> outQue_;
     AscendC::TQue<AscendC::TPosition::VECOUT, 1> convOutQue_;
     AscendC::TBuf<AscendC::TPosition::VECCALC> stateBuf_;
-    AscendC::TEventID loaded_[2], updated_[2], stored_[2];
+    AscendC::TEventID loaded_[2][kStateParts], updated_[2][kStateParts], stored_[2][kStateParts];
 };
 
 }  // namespace hc

@@ -41,7 +41,8 @@ struct Sequence {
 
 class Sequences {
 public:
-    __aicore__ inline void Init(GM_ADDR cuSeqlens, GM_ADDR stateIndices, GM_ADDR hasInitialState, const FusedLinearAttentionTilingData& plan) {
+    __aicore__ inline void Init(GM_ADDR cuSeqlens, GM_ADDR stateIndices, GM_ADDR hasInitialState,
+                                const FusedLinearAttentionTilingData& plan) {
         ends_.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(cuSeqlens));
         slots_.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(stateIndices));
         has_.SetGlobalBuffer(reinterpret_cast<__gm__ uint8_t*>(hasInitialState));

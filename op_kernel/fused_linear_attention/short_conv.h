@@ -119,8 +119,9 @@ private:
         const uint32_t halo = Halo(step), channels = plan_.channels, pitch = pitch_;
         const uint64_t first = (step.sequence.firstRow + step.firstToken) * channels + step.column;
         if (halo + tokens != 0) {
-            CopyRowsTo(in, pitch, qkv_[first - static_cast<uint64_t>(halo) * channels], halo + tokens, step.columns, channels);
-            CopyRowsTo(in[ub_.inX], pitch, qkv_[first - static_cast<uint64_t>(halo) * channels + 2 * plan_.valueDim], halo + tokens, step.columns, channels);
+            const AscendC::GlobalTensor<T> b = qkv_[first - static_cast<uint64_t>(halo) * channels], x = b[2 * plan_.valueDim];
+            CopyRowsTo(in, pitch, b, halo + tokens, step.columns, channels);
+            CopyRowsTo(in[ub_.inX], pitch, x, halo + tokens, step.columns, channels);
         }
         if (tokens != 0) CopyRowsTo(in[ub_.inC], pitch, qkv_[first + plan_.valueDim], tokens, step.columns, channels);
         if (step.firstOfSpan && OldRows(step.firstToken) != 0 && keeps_ && !step.sequence.fresh)
@@ -168,7 +169,8 @@ private:
         AscendC::Duplicate(AsBits(planes), Bits<T>(0), static_cast<int32_t>(count));
         FenceVector();
         for (uint32_t tap = 0; tap < plan_.taps; ++tap)
-            AscendC::Gather(AsBits(planes[tap * pitch_]), AsBits(in[ub_.inWeights]), weightOffsets_, tap * static_cast<uint32_t>(sizeof(T)), columns);
+            AscendC::Gather(AsBits(planes[tap * pitch_]), AsBits(in[ub_.inWeights]), weightOffsets_,
+                            tap * static_cast<uint32_t>(sizeof(T)), columns);
         FenceVector();
         if constexpr (kNarrow) {
             AscendC::Cast(weights_, planes, AscendC::RoundMode::CAST_NONE, count);

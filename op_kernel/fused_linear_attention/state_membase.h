@@ -34,8 +34,8 @@ __aicore__ inline void WeighRows(const AscendC::LocalTensor<float>& sums, const 
     }
 }
 
-// sumA[r % sumRows] += a[r] * state[r], sumB the same with b, for the rows r of a group whose first is a multiple of sumRows; the first group
-// starts the sums. Ends fenced.
+// sumA[r % sumRows] += a[r] * state[r], sumB the same with b, for the rows r of a group whose first is a multiple of sumRows; the
+// first group starts the sums. Ends fenced.
 __aicore__ inline void WeighState(const AscendC::LocalTensor<float>& sumA, const AscendC::LocalTensor<float>& sumB,
                                   const AscendC::LocalTensor<float>& state, const AscendC::LocalTensor<float>& a,
                                   const AscendC::LocalTensor<float>& b, bool first, uint32_t rows, uint32_t lanes, uint32_t sumRows) {
@@ -53,7 +53,8 @@ __aicore__ inline void WeighState(const AscendC::LocalTensor<float>& sumA, const
 }
 
 // Row 0 of both = the sum of their rows. Ends fenced.
-__aicore__ inline void AddSums(const AscendC::LocalTensor<float>& sumA, const AscendC::LocalTensor<float>& sumB, uint32_t rows, uint32_t lanes) {
+__aicore__ inline void AddSums(const AscendC::LocalTensor<float>& sumA, const AscendC::LocalTensor<float>& sumB, uint32_t rows,
+                               uint32_t lanes) {
     while (rows > 1) {
         const uint32_t half = rows / 2, rest = rows - half;  // an odd row stays
         AscendC::Add(sumA, sumA, sumA[rest * lanes], static_cast<int32_t>(half * lanes));
@@ -69,8 +70,8 @@ __aicore__ inline void AddOuter(const AscendC::LocalTensor<float>& state, const 
     const uint32_t stride = lanes / kBlockFloats;
     for (uint32_t lane = 0; lane < lanes; lane += kLanes)
         for (uint32_t row = 0; row < rows; row += kMaxRepeats)
-            AscendC::MulAddDst(state[row * lanes + lane], k[row * kBlockFloats], delta[lane], static_cast<uint64_t>(Min(kLanes, lanes - lane)),
-                               static_cast<uint8_t>(Min(kMaxRepeats, rows - row)),
+            AscendC::MulAddDst(state[row * lanes + lane], k[row * kBlockFloats], delta[lane],
+                               static_cast<uint64_t>(Min(kLanes, lanes - lane)), static_cast<uint8_t>(Min(kMaxRepeats, rows - row)),
                                AscendC::BinaryRepeatParams(1, 0, 1, static_cast<uint8_t>(stride), 1, 0));
 }
 

@@ -1,5 +1,5 @@
-// A token on a tile of the state on the 950, see recurrent_membase.h for the formulas: 64 or 128 columns at a time, their sums in registers over
-// all rows, then the update.
+// A token on a tile of the state on the 950, see recurrent_membase.h for the formulas: 64 or 128 columns at a time, their sums in registers
+// over all rows, then the update.
 #pragma once
 
 #include "../common/rows_regbase.h"

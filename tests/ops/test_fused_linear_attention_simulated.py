@@ -1,4 +1,5 @@
-"""The kernels of FusedLinearAttention (recurrent, short_conv) on the simulated chips, through the op package: numbers, states, order, refusals."""
+"""The kernels of FusedLinearAttention (recurrent, short_conv) on the simulated chips, through the op package: numbers, states, order,
+refusals."""
 
 import functools
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from inputs import DTYPES, SIMULATED, uniform
 
 import custom_ops
 from custom_ops import reference_linear_attention as reference
+from custom_ops.sim import runtime
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT_CONV, RECURRENT = 0, 1  # tiling keys
@@ -120,7 +122,7 @@ def scale_of(array, axes):
 
 
 def assert_case_matches(got, case: Case, tensors: dict, where: str):
-    """Sums over dk and over tokens round at every step: an error is measured against the largest value of its row (result) or head (state)."""
+    """Sums over dk and tokens round at every step: an error is measured against the largest value of its row (result) or head (state)."""
     want = reference.fused_linear_attention(**tensors, **attributes_of(case), token_major=True)
     roundoff = (64 + 4 * case.dims[0] + 8 * case.length) * F32
     for name, value, exact, axes in zip(("attn_out", "conv_state", "recurrent_state"), got, want, ((-1,), (), (-2, -1)), strict=True):
@@ -135,7 +137,8 @@ def assert_case_matches(got, case: Case, tensors: dict, where: str):
         assert_matches(f"{case.type}.{name}", value, exact, tolerance, magnitude=scale_of(exact, axes) if axes else None, where=where)
 
 
-VARLEN = {"length": 40, "ends": (0, 0, 3, 3, 20, 21, 40, 40), "slots": (4, 1, -1, 6, 2, 5, 0), "has": (False, True, True, False, True, True, True)}
+VARLEN = {"length": 40, "ends": (0, 0, 3, 3, 20, 21, 40, 40), "slots": (4, 1, -1, 6, 2, 5, 0),
+          "has": (False, True, True, False, True, True, True)}
 CASES = [
     Case(why="the smallest decode"),
     Case(length=2, taps=4, why="L < K - 1"),
@@ -164,7 +167,8 @@ CASES = [
     Case(type=KDA, length=18, dims=(24, 16), law="forget", dtype="float32"),
     Case(type=KDA, **VARLEN, dims=(20, 16), dtype="float16", gate="float32", fold=True),
     *(Case(type=CONV, heads=(1, 1), dims=(h, h), length=length, taps=taps, batch=batch, dtype=dtype, bias=bias) for
-      h, length, taps, batch, dtype, bias in ((64, 5, 1, 2, "bfloat16", False), (7, 1, 3, 3, "float32", True), (100, 2, 4, 1, "float16", False),
+      h, length, taps, batch, dtype, bias in ((64, 5, 1, 2, "bfloat16", False), (7, 1, 3, 3, "float32", True),
+                                              (100, 2, 4, 1, "float16", False),
                                               (2048, 1, 3, 2, "bfloat16", False), (1000, 70, 3, 1, "bfloat16", True),
                                               (129, 300, 8, 2, "float32", False), (130, 1, 3, 90, "float16", True))),
     Case(type=CONV, heads=(1, 1), dims=(72, 72), taps=3, **VARLEN, bias=False),
@@ -187,7 +191,8 @@ def test_matches_oracle(case, soc, rng):
 PLANS = {  # one of each way the work is split
     "whole": Case(batch=45, heads=(1, 2), length=3), "split": Case(batch=1, heads=(1, 8), dims=(32, 32), length=20),
     "kda": Case(type=KDA, batch=2, heads=(1, 2), dims=(24, 24), length=18, fold=True), "varlen": Case(**VARLEN, heads=(2, 4)),
-    "conv": Case(type=CONV, heads=(1, 1), dims=(192, 192), taps=3, length=300), "conv-decode": Case(type=CONV, heads=(1, 1), dims=(64, 64), taps=3, batch=5),
+    "conv": Case(type=CONV, heads=(1, 1), dims=(192, 192), taps=3, length=300),
+    "conv-decode": Case(type=CONV, heads=(1, 1), dims=(64, 64), taps=3, batch=5),
 }
 
 
@@ -283,9 +288,22 @@ def test_no_tokens(shape, soc, rng):
     assert torch.equal(got[1], tensors["conv_state"]) and torch.equal(got[2], tensors["recurrent_state"])
 
 
+@pytest.mark.parametrize("soc", FAMILIES)
+@pytest.mark.parametrize("type", [GDN, KDA])
+def test_decode_is_bound_by_the_bytes_of_the_states(type, soc, rng):
+    """Hk = 16, Hv = 32, d = 128: at least 70 % of the HBM bandwidth in modelled time, the launch aside; and nothing but states is moved."""
+    case = Case(type=type, batch=12, heads=(16, 32), dims=(128, 128), bias=False)
+    tensors = inputs_of(case, rng)
+    _, report = run(soc, case, tensors, checks=False)
+    chip, size = runtime.find_soc(soc), 2 * tensors["recurrent_state"].nbytes
+    assert size / (report.modelled_seconds - chip["launchSeconds"]) > 0.7 * chip["hbmBytesPerSecond"]
+    assert report.hbm_bytes < 1.05 * size
+
+
 @pytest.mark.parametrize("changes, sentence", [
     (dict(attn_type="mamba2"), "attn_type 'mamba2' is not known, known are gated_delta_rule, kda, short_conv"),
-    (dict(num_k_heads=3), "qkv must have D = 2 * num_k_heads * head_k_dim + num_v_heads * head_v_dim = 128 channels (last dimension), got [2, 3, 64]"),
+    (dict(num_k_heads=3),
+     "qkv must have D = 2 * num_k_heads * head_k_dim + num_v_heads * head_v_dim = 128 channels (last dimension), got [2, 3, 64]"),
     (dict(gate=torch.zeros(2, 3, 1, dtype=torch.bfloat16)), "gate must be [2, 3, 2] for qkv [2, 3, 64], got [2, 3, 1]"),
     (dict(beta=torch.zeros(2, 2, 2, dtype=torch.bfloat16)), "beta must be [2, 3, 2] for qkv [2, 3, 64], got [2, 2, 2]"),
     (dict(conv_weight=torch.zeros(63, 1, 4, dtype=torch.bfloat16)), "conv_weight must be [64, 1, K] for qkv [2, 3, 64], got [63, 1, 4]"),
