@@ -8,7 +8,6 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/stack.h>
-#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
 
 namespace {
@@ -31,10 +30,6 @@ void Gate(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::S
 }  // namespace
 
 TORCH_LIBRARY_IMPL(custom, Autograd, m) {
-    for (const char* name : {"npu_hc_post", "npu_hc_pre", "npu_hc_pre_inv_rms", "npu_hc_pre_sinkhorn"})
+    for (const char* name : {"npu_fused_linear_attention", "npu_hc_post", "npu_hc_pre", "npu_hc_pre_inv_rms", "npu_hc_pre_sinkhorn"})
         m.impl(name, torch::CppFunction::makeFromBoxedFunction<&Gate>());
-    m.impl("npu_fused_linear_attention", torch::autograd::autogradNotImplementedFallback());  // says so in backward
-}
-TORCH_LIBRARY_IMPL(custom, ADInplaceOrView, m) {  // counts the versions of the states
-    m.impl("npu_fused_linear_attention", torch::autograd::autogradNotImplementedInplaceOrViewFallback());
 }

@@ -24,14 +24,15 @@ if HAS_GATE:
 def register(name: str, function: type[torch.autograd.Function]) -> None:
     """`function.apply` takes the operator's arguments in schema order, keyword-only ones included, and computes its results."""
     overload = getattr(torch.ops.custom, name).default
-    keyword_only = [argument for argument in overload._schema.arguments if argument.kwarg_only]
+    arguments = overload._schema.arguments
 
     def with_gradient(*args, **kwargs):
         if _C._are_functorch_transforms_active():
             raise RuntimeError(f"{name}: gradients by torch.func (grad, vjp, jacrev ...) are not supported, use torch.autograd")
         if _has_tangent(args):
             raise RuntimeError(f"{name}: forward-mode gradients (jvp, jacfwd, make_dual) are not supported, use torch.autograd")
-        return function.apply(*args, *(kwargs.get(argument.name, argument.default_value) for argument in keyword_only))
+        given = (kwargs.get(argument.name, argument.default_value) for argument in arguments[len(args) :])  # the dispatcher drops defaults
+        return function.apply(*args, *given)
 
     if HAS_GATE:
         twin = f"_{name}_with_gradient"

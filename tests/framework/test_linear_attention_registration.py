@@ -72,6 +72,11 @@ def test_backward_says_that_there_is_none(rng):
     layer = LAYERS[0]
     call = layer.tensors(rng, 1, 3)
     call["qkv"].requires_grad_()
-    out = custom_ops.fused_linear_attention(**{**call, **dict.fromkeys(STATES)}, **layer.attributes(), token_major=True)
-    with pytest.raises(RuntimeError, match="npu_fused_linear_attention"):
+    stateless = custom_ops.fused_linear_attention(**{**call, **dict.fromkeys((*STATES, "conv_bias"))}, **layer.attributes(), token_major=True)
+    assert stateless.requires_grad
+    plain = clone(call)
+    want = custom_ops.fused_linear_attention(**{**plain, "qkv": call["qkv"].detach()}, **layer.attributes(), token_major=True)
+    out = custom_ops.fused_linear_attention(**call, **layer.attributes(), token_major=True)
+    assert torch.equal(out, want) and all(torch.equal(call[name], plain[name]) and not call[name].requires_grad for name in STATES)
+    with pytest.raises(RuntimeError, match="npu_fused_linear_attention: there is no gradient"):
         out.sum().backward()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .. import _autograd
 from .._fake import FLOATS, check_device, check_dtype, check_range, check_sizes, dtype_text, fail, shape_text
 from ._attn_types import ATTN_TYPES, MAX_HEAD_DIM, MAX_TAPS, AttnType, Heads
 from ._opdef import OpDefCall
@@ -190,3 +191,26 @@ def to_opdef(qkv, gate, beta, conv_weight, conv_bias=None, conv_state=None, recu
 def _int32(indices: Tensor | None) -> Tensor | None:
     """What does not fit stays out of range."""
     return indices if indices is None or indices.dtype == torch.int32 else indices.clamp(-(2**31), _MOST).to(torch.int32)
+
+
+class _FusedLinearAttention(torch.autograd.Function):
+    """Without a gradient, which backward says; the states are no part of the graph."""
+
+    @staticmethod
+    def forward(*arguments):
+        names = [argument.name for argument in _OVERLOAD._schema.arguments]
+        named = dict(zip(names, arguments, strict=True))
+        positional = [named.pop(argument.name) for argument in _OVERLOAD._schema.arguments if not argument.kwarg_only]
+        return _autograd.below(_OVERLOAD, *positional, **named)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad):
+        fail(NAME, "there is no gradient")
+
+
+_OVERLOAD = torch.ops.custom.npu_fused_linear_attention.default
+_autograd.register(NAME, _FusedLinearAttention)
