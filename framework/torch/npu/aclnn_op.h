@@ -35,6 +35,11 @@ struct Out {
     const Tensor& tensor;
 };
 
+// What the operator reads and writes, if it is given. Contiguous for the same reason.
+struct InPlace {
+    const std::optional<Tensor>& tensor;
+};
+
 class AclnnOp;
 struct Failures;
 
@@ -51,9 +56,11 @@ public:
     const aclTensor* Argument(const Tensor& input);
     const aclTensor* Argument(const std::optional<Tensor>& input) { return input ? Argument(*input) : nullptr; }
     const aclTensor* Argument(const Out& output);
+    const aclTensor* Argument(const InPlace& state) { return state.tensor ? Argument(Out{*state.tensor}) : nullptr; }
     int64_t Argument(int64_t attribute) { return attribute; }
     double Argument(double attribute) { return attribute; }
     bool Argument(bool attribute) { return attribute; }
+    const char* Argument(const std::string& attribute) { return attribute.c_str(); }
 
 private:
     friend class AclnnOp;
@@ -88,7 +95,8 @@ public:
 
     template <typename... Arguments>
     void operator()(const Tensor& first, const Arguments&... others) const {
-        static_assert(sizeof...(others) < AclnnCall::kMaxTensors && (0 + ... + std::is_same_v<Arguments, Out>) <= AclnnCall::kMaxOutputs);
+        constexpr int written = (0 + ... + (std::is_same_v<Arguments, Out> || std::is_same_v<Arguments, InPlace>));
+        static_assert(sizeof...(others) < AclnnCall::kMaxTensors && written <= AclnnCall::kMaxOutputs);
         const auto call = std::make_shared<AclnnCall>(*this);
         Prepare(*call, first, others...);
         Launch(call, first);

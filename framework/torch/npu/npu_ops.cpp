@@ -2,7 +2,9 @@
 #include <tuple>
 
 #include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
 
+#include "../fused_linear_attention.h"
 #include "../hc_post.h"
 #include "../hc_pre.h"
 #include "../hc_pre_inv_rms.h"
@@ -11,6 +13,34 @@
 
 namespace custom_ops::npu {
 namespace {
+
+// gate and beta as the OpDef takes them: both in the dtype of qkv or both float32.
+Tensor InDtype(const Tensor& tensor, ScalarType dtype) {
+    return tensor.scalar_type() == dtype ? tensor : torch::stable::to(tensor, dtype);
+}
+
+// Indices as the OpDef takes them; of int64 the low 32 bits.
+OptionalTensor Int32(const OptionalTensor& indices) { return indices ? OptionalTensor(InDtype(*indices, ScalarType::Int)) : indices; }
+
+Tensor FusedLinearAttention(const Tensor& qkv, const Tensor& gate, const Tensor& beta, const Tensor& convWeight,
+                            const OptionalTensor& convBias, const OptionalTensor& convState, const OptionalTensor& recurrentState,
+                            const std::string& attnType, int64_t keyHeads, int64_t valueHeads, int64_t keyDim, int64_t valueDim, bool useQkL2norm, bool gateFold,
+                            const OptionalTensor& gateCoef, const OptionalTensor& gateBias, const OptionalTensor& cuSeqlens,
+                            const OptionalTensor& stateIndices, const OptionalTensor& hasInitialState, bool tokenMajor) {
+    const LinearAttentionShape shape = CheckLinearAttention(
+        {qkv, gate, beta, convWeight, convBias, convState, recurrentState, gateCoef, gateBias, cuSeqlens, stateIndices, hasInitialState},
+        {attnType, {keyHeads, valueHeads, keyDim, valueDim}, useQkL2norm, gateFold, tokenMajor});
+    const OnDeviceOf device(qkv);
+    const int64_t sizes[] = {shape.batch, shape.length, valueHeads, valueDim};
+    Tensor out = NewEmpty(qkv, Sizes(sizes, 4), qkv.scalar_type());
+    const ScalarType gates = gate.scalar_type() == beta.scalar_type() ? gate.scalar_type() : ScalarType::Float;
+    const OptionalTensor none, ends = Int32(cuSeqlens), slots = Int32(stateIndices);
+    static const AclnnOp op("FusedLinearAttention");
+    op(tokenMajor ? qkv : torch::stable::transpose(qkv, 1, 2), InDtype(gate, gates), InDtype(beta, gates), convWeight, convBias,
+       InPlace{shape.taps == 1 ? none : convState}, InPlace{recurrentState}, gateCoef, gateBias, ends, slots, hasInitialState, attnType,
+       keyHeads, valueHeads, keyDim, valueDim, useQkL2norm, gateFold, Out{out});
+    return out;
+}
 
 Tensor HcPost(const Tensor& x, const Tensor& residual, const Tensor& post, const Tensor& comb) {
     const HcPostShape shape = CheckHcPost({x, residual, post, comb});
@@ -63,6 +93,7 @@ std::tuple<Tensor, Tensor, Tensor> HcPreSinkhorn(const Tensor& mixes, const Tens
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(custom, PrivateUse1, m) {
+    m.impl("npu_fused_linear_attention", TORCH_BOX(&FusedLinearAttention));
     m.impl("npu_hc_post", TORCH_BOX(&HcPost));
     m.impl("npu_hc_pre", TORCH_BOX(&HcPre));
     m.impl("npu_hc_pre_inv_rms", TORCH_BOX(&HcPreInvRms));
