@@ -10,6 +10,7 @@
 #include "acl/acl_base.h"
 #include "sim/acl/capture.h"
 #include "sim/acl/reports.h"
+#include "sim/core/await.h"
 
 namespace sim::acl {
 namespace {
@@ -19,17 +20,6 @@ thread_local const Stream* working = nullptr;
 
 std::atomic<int32_t> nextStreamId{0};
 std::atomic<bool> exiting{false};
-
-// Waking a thread whose processor sleeps takes tens of microseconds, on virtual machines more: what comes soon is awaited awake.
-template <typename Reached>
-void AwaitAwake(std::unique_lock<std::mutex>& lock, const Reached& reached) {
-    constexpr std::chrono::microseconds kLimit(100);
-    if (reached()) return;
-    lock.unlock();
-    for (const auto end = std::chrono::steady_clock::now() + kLimit; !reached() && std::chrono::steady_clock::now() < end;)
-        std::this_thread::yield();
-    lock.lock();
-}
 
 // Nothing may leave the worker thread: an exception is the work's failure.
 WorkResult RunTask(const Task& task, double* clock, const Stream& stream) {

@@ -1,17 +1,19 @@
 #include <algorithm>
 #include <atomic>
 #include <cfenv>
+#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <mutex>
 #include <new>
 #include <stdexcept>
 #include <system_error>
-#include <thread>
 
+#include "sim/core/await.h"
 #include "sim/core/core_state.h"
 #include "sim/core/current_core.h"
 #include "sim/core/faults.h"
+#include "sim/core/host_thread.h"
 #include "sim/core/launch.h"
 #include "sim/core/replay.h"
 #include "sim/core/text.h"
@@ -47,6 +49,11 @@ bool RunCore(LaunchState& launch, uint32_t index) {
     return fault.signal == 0;
 }
 
+std::runtime_error HostRanOut(const std::string& lacks, const LaunchRequest& request) {
+    return std::runtime_error(request.op + ": the host ran out of " + lacks + " while it simulated " + std::to_string(request.blockDim) +
+                              " blocks; fewer host threads need less");
+}
+
 // Host threads that take the next core until none is left. A core that waits for others keeps its thread, so another thread
 // takes its place while cores remain.
 class Workers {
@@ -57,34 +64,29 @@ public:
     // Throws std::runtime_error when the host has too little memory or threads.
     void RunAll(uint32_t threads) {
         for (uint32_t i = 0; i < threads; ++i) StartOne();
-        JoinAll();
-        if (!lacks_.empty())
-            throw std::runtime_error(launch_.request.op + ": the host ran out of " + lacks_ + " while it simulated " +
-                                     std::to_string(launch_.layout.Count()) + " cores; fewer host threads need less");
+        AwaitAll();
+        if (!lacks_.empty()) throw HostRanOut(lacks_, launch_.request);
     }
 
 private:
-    void JoinAll() {
-        for (size_t i = 0;; ++i) {
-            std::thread thread;
-            {
-                std::lock_guard<std::mutex> lock(mutex_);
-                if (i == threads_.size()) return;   // threads start threads only while they run
-                thread = std::move(threads_[i]);
-            }
-            thread.join();
-        }
+    void AwaitAll() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        const auto ended = [this] { return working_ == 0; };   // threads start threads only while they work
+        AwaitAwake(lock, ended);
+        ended_.wait(lock, ended);
     }
     void StartOne() {
         if (next_.load() >= launch_.layout.Count()) return;
+        ++working_;
         try {
-            std::lock_guard<std::mutex> lock(mutex_);
-            threads_.emplace_back([this] { Work(); });
+            RunOnHostThread([this] { return Work(); });
+            return;
         } catch (const std::system_error&) {
             GiveUp("threads");
         } catch (const std::bad_alloc&) {
             GiveUp("memory");
         }
+        Ended();
     }
     // Cores that have not begun never will: whoever waits for them in SyncAll is let go.
     void GiveUp(const char* lacks) {
@@ -105,15 +107,23 @@ private:
             return true;
         }
     }
-    void Work() {
+    void Ended() {
+        std::lock_guard<std::mutex> lock(mutex_);   // RunAll must not return before this has let go of it
+        if (--working_ == 0) ended_.notify_one();
+    }
+    // False when the thread must not be used again.
+    bool Work() {
+        bool clean = true;
         try {
-            const AlternateStack stack;
-            RunCores();
+            thread_local const AlternateStack stack;
+            clean = RunCores();
         } catch (const std::bad_alloc&) {
             GiveUp("memory");
         }
+        Ended();
+        return clean;
     }
-    void RunCores() {
+    bool RunCores() {
         std::fesetenv(FE_DFL_ENV);   // the caller may flush denormals; the chip's arithmetic does not depend on it
         for (;;) {
             launch_.rendezvous.AcquirePermit();
@@ -122,14 +132,15 @@ private:
             const bool clean = !another || RunOrGiveUp(index);
             launch_.rendezvous.ReleasePermit();
             if (!clean) StartOne();   // a fresh thread goes on
-            if (!clean || !another) return;
+            if (!clean || !another) return clean;
         }
     }
 
     LaunchState& launch_;
     std::atomic<uint32_t> next_{0};
     std::mutex mutex_;
-    std::vector<std::thread> threads_;
+    std::condition_variable ended_;
+    std::atomic<uint32_t> working_{0};   // threads; its last decrement is under the mutex
     std::string lacks_;   // what the host ran out of
 };
 
@@ -232,9 +243,7 @@ void RunAllCores(LaunchState& launch) {
     workers.RunAll(std::min(launch.layout.Count(), HostThreads(launch.request.options)));
 }
 
-}  // namespace
-
-LaunchReport Launch(const LaunchRequest& request) {
+LaunchReport RunAndTell(const LaunchRequest& request) {
     static std::atomic<uint64_t> launches{0};
     LaunchReport report;
     report.op = request.op;
@@ -267,6 +276,16 @@ LaunchReport Launch(const LaunchRequest& request) {
     if (request.options.checks) findings.push_back(CoreConflictFindings(launch, launch.results));
     report.findings = MergeFindings(std::move(findings), size_t(std::max(request.options.maxFindings, 1)));
     return report;
+}
+
+}  // namespace
+
+LaunchReport Launch(const LaunchRequest& request) {
+    try {
+        return RunAndTell(request);
+    } catch (const std::bad_alloc&) {
+        throw HostRanOut("memory", request);
+    }
 }
 
 }  // namespace sim

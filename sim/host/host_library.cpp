@@ -63,11 +63,10 @@ void HostLibrary::Resolve() {
 }
 
 const Op& HostLibrary::Find(const std::string& type) const {
-    std::vector<std::string> known;
-    for (const Op& op : ops_) {
+    for (const Op& op : ops_)
         if (op.type == type) return op;
-        known.push_back(op.type);
-    }
+    std::vector<std::string> known;
+    for (const Op& op : ops_) known.push_back(op.type);
     Refuse(kInvalidParameter, "op %s is not in %s, which has %s", type.c_str(), path_.c_str(),
            known.empty() ? "no ops" : Join(known).c_str());
 }

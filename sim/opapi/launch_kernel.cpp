@@ -1,7 +1,6 @@
 // Launch of a bare kernel, without op_host.
 #include <cstdlib>
 #include <memory>
-#include <new>
 
 #include "sim/host/current_soc.h"
 #include "sim/host/node.h"
@@ -52,7 +51,9 @@ int SimLaunchKernel(const char* library, const char* op, uint32_t blockDim, uint
         }
         // Untouched pages of it cost nothing.
         const std::unique_ptr<void, decltype(&std::free)> system(std::calloc(1, sim::host::kSystemWorkspaceBytes), &std::free);
-        if (system == nullptr) throw std::bad_alloc();
+        if (system == nullptr)
+            Refuse(sim::host::kInnerError, "%s: the host ran out of memory for a system workspace of %llu bytes", op,
+                   static_cast<unsigned long long>(sim::host::kSystemWorkspaceBytes));
         request.systemWorkspace = static_cast<uint8_t*>(system.get());
         request.buffers.push_back({"system workspace", system.get(), sim::host::kSystemWorkspaceBytes, sim::GmRole::Workspace});
         const sim::WorkResult result = sim::opapi::RunAndReport(std::move(request), tiling, workspaceBytes);

@@ -1,5 +1,6 @@
 """A host with too little memory or too few threads, and a kernel that would fill any: an error, and a process that goes on."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,33 @@ def test_too_little_memory_is_an_error(megabytes):
     done = subprocess.run([sys.executable, "-c", SCRIPT, str(kernel), str(megabytes)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "the host ran out of" in done.stdout and "goes on" in done.stdout, done.stdout
+
+
+FORK = """
+import os, signal, sys
+import numpy as np
+import custom_ops
+
+def launch():
+    custom_ops.sim.launch(sys.argv[1], "return_before_sync_all", 3, [np.ones(8, np.float32), np.ones(8, np.float32), np.bool_(True)],
+                          soc="ascend910b", inputs=[0])
+
+launch()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    launch()
+    os._exit(3)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+launch()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
+def test_forked_process_has_threads_of_its_own():
+    kernel = Path(__file__).parent / "rules" / "gm.cpp"
+    done = subprocess.run([sys.executable, "-c", FORK, str(kernel)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("checks", [True, False])

@@ -1,0 +1,12 @@
+// Threads of the host that outlive the launch they were started for: to start one takes longer than a short kernel.
+#pragma once
+
+#include <functional>
+
+namespace sim {
+
+// Runs `work`, which throws nothing, on a thread that does nothing else meanwhile. Work returns false when its thread must not be used
+// again. Throws std::system_error or std::bad_alloc when the host has no thread left.
+void RunOnHostThread(std::function<bool()> work);
+
+}  // namespace sim
