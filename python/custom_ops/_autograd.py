@@ -29,7 +29,7 @@ def register(name: str, function: type[torch.autograd.Function]) -> None:
     def with_gradient(*args, **kwargs):
         if _C._are_functorch_transforms_active():
             raise RuntimeError(f"{name}: gradients by torch.func (grad, vjp, jacrev ...) are not supported, use torch.autograd")
-        if _has_tangent(args):
+        if _has_tangent((*args, *kwargs.values())):
             raise RuntimeError(f"{name}: forward-mode gradients (jvp, jacfwd, make_dual) are not supported, use torch.autograd")
         given = (kwargs.get(argument.name, argument.default_value) for argument in arguments[len(args) :])  # the dispatcher drops defaults
         return function.apply(*args, *given)
@@ -44,7 +44,8 @@ def register(name: str, function: type[torch.autograd.Function]) -> None:
     below_autograd, grad_enabled, any_requires_grad = _C._after_autograd_keyset, torch.is_grad_enabled, _C._any_requires_grad
 
     def gate(keyset, *args, **kwargs):
-        if (grad_enabled() and any_requires_grad(*args)) or _has_tangent(args):
+        tensors = *args, *kwargs.values()
+        if (grad_enabled() and any_requires_grad(*tensors)) or _has_tangent(tensors):
             return with_gradient(*args, **kwargs)
         return redispatch(keyset & below_autograd, *args, **kwargs)
 

@@ -60,7 +60,8 @@ def fused_linear_attention(qkv: Tensor, gate: Tensor, beta: Tensor, conv_weight:
         sequence gives NaN and touches no state.
     Accuracy: on the CPU a call gives the same bits as any split of its tokens into several calls that carry the states, on any number of
         threads and beside any other sequences.
-    Gradient: none.
+    Gradient: of qkv, gate, beta, conv_weight, conv_bias, gate_coef and gate_bias, computed in float32 by PyTorch in chunks of 64 tokens
+        (kda 16). The states a sequence starts from count as constants: one that requires a gradient is refused, so is a second derivative.
     Source: gated delta rule (arXiv 2412.06464), Kimi Delta Attention (arXiv 2510.26692), the short convolution of LFM2.
     """
     return _linear_attention(qkv, gate, beta, conv_weight, conv_bias, conv_state, recurrent_state, attn_type=attn_type,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import torch
 
-from . import hc_post, hc_pre, hc_pre_inv_rms, hc_pre_sinkhorn
+from . import fused_linear_attention, hc_post, hc_pre, hc_pre_inv_rms, hc_pre_sinkhorn
 
-_CONVERTERS = {"npu_hc_post": hc_post.convert, "npu_hc_pre": hc_pre.convert, "npu_hc_pre_inv_rms": hc_pre_inv_rms.convert,
-               "npu_hc_pre_sinkhorn": hc_pre_sinkhorn.convert}
+_CONVERTERS = {"npu_fused_linear_attention": fused_linear_attention.convert, "npu_hc_post": hc_post.convert,
+               "npu_hc_pre": hc_pre.convert, "npu_hc_pre_inv_rms": hc_pre_inv_rms.convert, "npu_hc_pre_sinkhorn": hc_pre_sinkhorn.convert}
 _registered = False
 
 

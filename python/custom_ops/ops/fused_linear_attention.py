@@ -8,6 +8,7 @@ from torch import Tensor
 from .. import _autograd
 from .._fake import FLOATS, check_device, check_dtype, check_range, check_sizes, dtype_text, fail, shape_text
 from ._attn_types import ATTN_TYPES, MAX_HEAD_DIM, MAX_TAPS, AttnType, Heads
+from ._linear_attention_gradient import Setting, gradient
 from ._opdef import OpDefCall
 
 NAME = "npu_fused_linear_attention"
@@ -193,24 +194,78 @@ def _int32(indices: Tensor | None) -> Tensor | None:
     return indices if indices is None or indices.dtype == torch.int32 else indices.clamp(-(2**31), _MOST).to(torch.int32)
 
 
+_OVERLOAD = getattr(torch.ops.custom, NAME).default
+_ARGUMENTS = tuple(argument.name for argument in _OVERLOAD._schema.arguments)
+_SETTING = ("attn_type", "num_k_heads", "num_v_heads", "head_k_dim", "head_v_dim", "use_qk_l2norm", "gate_fold")
+_WITH_GRADIENT = ("qkv", "gate", "beta", "conv_weight", "conv_bias", "gate_coef", "gate_bias")
+
+
+def _backward(dout, qkv, gate, beta, conv_weight, conv_bias, conv_initial, recurrent_initial, gate_coef, gate_bias, cu_seqlens, live,
+              attn_type, num_k_heads, num_v_heads, head_k_dim, head_v_dim, use_qk_l2norm, gate_fold) -> list[Tensor]:
+    heads = Heads(num_k_heads, num_v_heads, head_k_dim, head_v_dim)
+    return gradient(Setting(attn_type, heads, use_qk_l2norm, gate_fold), dout, qkv, gate, beta, conv_weight, conv_bias, conv_initial,
+                    recurrent_initial, gate_coef, gate_bias, cu_seqlens, live)
+
+
+def _backward_fake(dout, qkv, gate, beta, conv_weight, conv_bias, conv_initial, recurrent_initial, gate_coef, gate_bias, *_):
+    return [qkv.new_empty(0) if tensor is None else tensor.new_empty(tensor.shape)
+            for tensor in (qkv, gate, beta, conv_weight, conv_bias, gate_coef, gate_bias)]
+
+
+# One node for a compiler, whatever the number of tokens.
+_autograd.define(f"_{NAME}_backward(Tensor dout, Tensor qkv, Tensor gate, Tensor beta, Tensor conv_weight, Tensor? conv_bias, "
+                 "Tensor conv_initial, Tensor? recurrent_initial, Tensor? gate_coef, Tensor? gate_bias, Tensor? cu_seqlens, Tensor? live, "
+                 "str attn_type, int num_k_heads, int num_v_heads, int head_k_dim, int head_v_dim, bool use_qk_l2norm, bool gate_fold) "
+                 "-> Tensor[]", _backward, _backward_fake)
+
+
 class _FusedLinearAttention(torch.autograd.Function):
-    """Without a gradient, which backward says; the states are no part of the graph."""
+    """The states before the call count as constants; those that a sequence starts from are copied before they are overwritten."""
 
     @staticmethod
-    def forward(*arguments):
-        names = [argument.name for argument in _OVERLOAD._schema.arguments]
-        named = dict(zip(names, arguments, strict=True))
-        positional = [named.pop(argument.name) for argument in _OVERLOAD._schema.arguments if not argument.kwarg_only]
-        return _autograd.below(_OVERLOAD, *positional, **named)
+    def forward(ctx, *values):
+        given = dict(zip(_ARGUMENTS, values))
+        states = {name: given[name] for name in ("conv_state", "recurrent_state") if given[name] is not None}
+        for name, state in states.items():
+            if state.requires_grad:
+                fail(NAME, f"{name} requires a gradient: it counts as a constant and is written in place, detach it")
+        initial = _initial_states(given, states)
+        out = _autograd.below(_OVERLOAD, **given)
+        for state in states.values():
+            torch.autograd.graph.increment_version(state)
+        qkv = given["qkv"] if given["token_major"] else given["qkv"].transpose(1, 2)
+        ctx.token_major, ctx.setting = given["token_major"], [given[name] for name in _SETTING]
+        ctx.save_for_backward(qkv, given["gate"], given["beta"], given["conv_weight"], given["conv_bias"], initial["conv_state"],
+                              initial.get("recurrent_state"), given["gate_coef"], given["gate_bias"], given["cu_seqlens"],
+                              initial.get("live"))
+        return out
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass
+    def backward(ctx, dout):
+        if torch.is_grad_enabled():
+            fail(NAME, "has no second derivative, which create_graph=True asks for")
+        gradients = dict(zip(_WITH_GRADIENT, getattr(torch.ops.custom, f"_{NAME}_backward")(dout, *ctx.saved_tensors, *ctx.setting)))
+        if not ctx.token_major:
+            gradients["qkv"] = gradients["qkv"].transpose(1, 2)
+        return tuple(gradients.get(name) if needed else None for name, needed in zip(_ARGUMENTS, ctx.needs_input_grad))
 
-    @staticmethod
-    def backward(ctx, grad):
-        fail(NAME, "there is no gradient")
+
+def _initial_states(given: dict, states: dict[str, Tensor]) -> dict[str, Tensor]:
+    """[N, ...]: what each sequence starts from, and whether it is live."""
+    slots, continues, cu_seqlens = given["state_indices"], given["has_initial_state"], given["cu_seqlens"]
+    initial = {}
+    for name, state in states.items():
+        rows = state.clone() if slots is None else state.index_select(0, slots.clamp(0, state.shape[0] - 1))
+        initial[name] = rows if continues is None else torch.where(continues.view(-1, 1, 1, *[1] * (state.dim() - 3)), rows, 0)
+    if slots is not None:
+        initial["live"] = slots >= 0
+    sequences = given["qkv"].shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
+    weight, sizes = given["conv_weight"], [given[name] for name in ("num_v_heads", "head_k_dim", "head_v_dim")]
+    if "conv_state" not in initial:
+        initial["conv_state"] = weight.new_zeros(sequences, weight.shape[0], weight.shape[2] - 1)
+    if "recurrent_state" not in initial and ATTN_TYPES[given["attn_type"]].has_state:
+        initial["recurrent_state"] = weight.new_zeros(sequences, *sizes, dtype=torch.float32)
+    return initial
 
 
-_OVERLOAD = torch.ops.custom.npu_fused_linear_attention.default
 _autograd.register(NAME, _FusedLinearAttention)
