@@ -20,15 +20,14 @@ constexpr uint32_t kMaxTileRows = 128;
 constexpr uint32_t kMaxTileOfLongRows = 256; // columns of hc_fn in L1, so that there is room for long pieces of x
 constexpr uint32_t kMaxPiece = 8192;         // bytes of a row that comes on its own: as long as the shortest copy takes
 constexpr uint32_t kReservedL1 = 256;        // bytes at the end of L1 that belong to the system
-constexpr uint32_t kMinCubeTokens = 16;      // rows that fill up a last fractal are copies of the first tokens
 
 // Modelled cycles, to choose between plans; facts on AscendC 1.4, 11.
 constexpr double kGmBytesPerCycle = 32, kL2BytesPerCycle = 100, kVectorL2BytesPerCycleRegbase = 42;
 constexpr double kLatency = 512, kShortestCopy = kLatency / 2;
-constexpr double kSyncAll = 2000;
+constexpr double kSyncAll = 2000, kCrossCoreFlag = 200;
 constexpr double kTermsStart = 1000, kTermsElement = 0.5;   // hc_fn -> terms: 10 bytes of HBM for each element of a core
 constexpr double kScalesStart = 5000, kScalesElement = 0.25;  // float16: the maxima of its rows before, and one more SyncAll
-constexpr double kLatencies = 3000;          // GM -> L1 -> L0 -> GM of an otherwise empty block
+constexpr double kLatencies = 1000;          // GM -> L1 -> L0 -> GM, beyond those of decode: from modelled times of both
 constexpr double kMmadStart = 16;            // estimate: an array 16 deep fills up
 constexpr double kHalfDepth = 16, kFloatDepth = 4, kFloatDepthRegbase = 1;  // of K in a cycle, facts on AscendC 7.2
 
@@ -54,12 +53,12 @@ void SliceK(HcPreTilingData& p, const ChipSpec& chip) {
     p.slices = Share(units, Min(chip.vectorCores, CeilDiv(units, kMinUnits)));
 }
 
-// Vector cores put hc_fn into terms, written and ordered; 0: the cube takes it as it is.
-double TermsCycles(const HcPreTilingData& p, HcPreType type) {
+// Vector cores put hc_fn into terms, for their own cube core or for all, written and ordered; 0: the cube takes it as it is.
+double TermsCycles(const HcPreTilingData& p, HcPreType type, bool ofOwnPart) {
     if (!HasTerms(p, type)) return 0;
     const double elements = static_cast<double>(Longest(p.slices) * kUnit) * p.mix;
     const double scales = type == HcPreType::Float16 ? kScalesStart + kScalesElement * elements : 0;
-    return kTermsStart + kTermsElement * elements + scales + kSyncAll;
+    return kTermsStart + kTermsElement * elements + scales + (ofOwnPart ? kCrossCoreFlag : kSyncAll);
 }
 
 // --- decode -------------------------------------------------------------------------------------------------------------------
@@ -83,7 +82,8 @@ bool SetDecodeTile(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip
 }
 
 // The busiest core multiplies and adds its slice by 64 lanes, with registers each also loads a factor, and its share of x and sums;
-// meanwhile it brings in hc_fn, again for every group of tokens, which starts with a tile and ends with sums of lanes that nothing hides.
+// meanwhile, or with one buffer before, it brings in hc_fn, again for every group of tokens, which starts with a tile and ends with sums
+// of lanes that nothing hides.
 double DecodeCycles(const HcPreTilingData& p, uint64_t tokens, const ChipSpec& chip) {
     const double columns = static_cast<double>(Longest(p.slices) * kUnit), sums = p.mix + 1;
     const double chunks = static_cast<double>(CeilDiv(Longest(p.slices) * kUnit, kFloatLanes));
@@ -91,8 +91,10 @@ double DecodeCycles(const HcPreTilingData& p, uint64_t tokens, const ChipSpec& c
     const double groups = static_cast<double>(CeilDiv(tokens, p.groupTokens)), tiles = columns / p.tileColumns;
     const double l2Rate = chip.regbase ? kVectorL2BytesPerCycleRegbase : kL2BytesPerCycle, fnBytes = columns * p.mix * 4;
     const double transfer = std::max(fnBytes / kGmBytesPerCycle + (groups - 1) * fnBytes / l2Rate, 2 * kShortestCopy * groups * tiles);
+    const double addLanes = 2 * sums * p.groupTokens;
+    if (p.tileBuffers == 1) return multiply + transfer + groups * (std::ceil(tiles) * kLatency + addLanes);
     const double tile = std::max(p.tileColumns * static_cast<double>(p.mix) * 4 / l2Rate, kShortestCopy) + kLatency;
-    return std::max(multiply, transfer) + (groups - 1) * (tile + 2 * sums * p.groupTokens);
+    return std::max(multiply, transfer) + groups * (tile + addLanes);
 }
 
 // All tokens at once if they fit, in tiles as wide as then fit.
@@ -128,9 +130,9 @@ Result<HcPrePlan> PlanDecode(HcPreTilingData p, const HcPreShape& s, const ChipS
 
 // --- cube ---------------------------------------------------------------------------------------------------------------------
 
-// Whether the cube can take this shape at all.
-bool FitsCube(const HcPreShape& s, const ChipSpec& chip) {
-    return s.tokens >= kMinCubeTokens && chip.cubeCores != 0 && chip.vectorCores == 2 * chip.cubeCores;
+// Whether each cube core has the two vector cores that its plans are made for.
+bool FitsCube(const ChipSpec& chip) {
+    return chip.cubeCores != 0 && chip.vectorCores == 2 * chip.cubeCores;
 }
 
 // Columns of K in L0 by the room for the terms and 16 tokens in L0B, rows by the rest.
@@ -167,7 +169,10 @@ void SetL1(HcPreTilingData& p, HcPreType type, const ChipSpec& chip, uint64_t bl
 double CubeCycles(const HcPreTilingData& p, HcPreType type, const ChipSpec& chip, double rows, double columns) {
     const double terms = Terms(type), groups = rows / kUnit, element = ElementBytes(type);
     const double piece = HasLongRows(p) ? kShortestCopy / p.xL1 : 0;
-    const double transfer = columns * (rows * std::max(element / kGmBytesPerCycle, piece) + element * terms * p.mix / kL2BytesPerCycle);
+    const double bytes = columns * (rows * std::max(element / kGmBytesPerCycle, piece) + element * terms * p.mix / kL2BytesPerCycle);
+    // Few tokens fill up a fractal copy by copy.
+    const double copies = p.rows.tokens < kUnit ? static_cast<double>(CeilDiv(kUnit, p.rows.tokens)) * columns / p.xL1 : 0;
+    const double transfer = bytes + copies * kShortestCopy;
     const double depth = type != HcPreType::Float32 ? kHalfDepth : chip.regbase ? kFloatDepthRegbase : kFloatDepth;
     const double steps = groups * (terms * static_cast<double>(CeilDiv(p.mix, kUnit)) + 1) / depth;
     const double starts = (rows / p.tileRows * terms + groups) * kMmadStart / p.kL0;
@@ -186,7 +191,8 @@ double PlanGrid(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
         SetL1(tried, s.type, chip, rows);
         if (tried.xL1 == 0) continue;
         const uint64_t columns = CeilDiv(units, parts) * kUnit;
-        const double cycles = CubeCycles(tried, s.type, chip, static_cast<double>(rows), static_cast<double>(columns));
+        const double cycles = TermsCycles(p, s.type, blocks == 1) +
+                              CubeCycles(tried, s.type, chip, static_cast<double>(rows), static_cast<double>(columns));
         if (least != 0 && cycles > least) continue;  // of equals the one with most blocks: most of them are shorter
         least = cycles;
         p.blocks = Share(rowUnits, blocks);
@@ -198,7 +204,7 @@ double PlanGrid(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
     const bool inL2 = s.tokens * p.rowElements * ElementBytes(s.type) <= chip.l2Bytes / 4 * 3;
     const double again = inL2 ? 0 : rowsAfter * p.rowElements * element / (kGmBytesPerCycle / 2);
     const double after = RowCycles(s) * rowsAfter;
-    return least == 0 ? 0 : least + kSyncAll + (after > again ? after : again);
+    return least == 0 ? 0 : kLatencies + least + kSyncAll + (after > again ? after : again);
 }
 
 // Rounds of blocks for every cube core. A block's tokens are read again during the round after theirs, in the first third of it or so:
@@ -217,7 +223,8 @@ double PlanStream(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip)
         HcPreTilingData tried = p;
         SetL1(tried, s.type, chip, rows);
         if (tried.xL1 == 0) continue;
-        const double cycles = CubeCycles(tried, s.type, chip, static_cast<double>(ofCore), p.rowElements) +
+        const double cycles = TermsCycles(p, s.type, false) + kLatencies +
+                              CubeCycles(tried, s.type, chip, static_cast<double>(ofCore), p.rowElements) +
                               static_cast<double>(rounds - 1) * CubeCycles(tried, s.type, chip, 0, p.rowElements) +
                               static_cast<double>(rows) / 2 * RowCycles(s);
         if (least != 0 && cycles >= least) continue;
@@ -299,13 +306,13 @@ Result<HcPrePlan> TileHcPre(const HcPreShape& s, const ChipSpec& chip) {
     if (s.tokens == 0) return HcPrePlan{kHcPreDecode, 1, 0, p};
     SliceK(p, chip);
     const Result<HcPrePlan> decode = PlanDecode(p, s, chip);
-    if (!FitsCube(s, chip)) return decode;
+    if (!FitsCube(chip)) return decode;
 
     SetL0(p, s.type, chip);
     HcPreTilingData grid = p, stream = p;
     const double gridCycles = PlanGrid(grid, s, chip), streamCycles = PlanStream(stream, s, chip);
     const bool streams = gridCycles == 0 || streamCycles < gridCycles;
-    const double cube = TermsCycles(p, s.type) + kLatencies + (streams ? streamCycles : gridCycles);
+    const double cube = streams ? streamCycles : gridCycles;
     const double rows = static_cast<double>(CeilDiv(s.tokens, chip.vectorCores));
     if (decode && DecodeCycles(decode->data, s.tokens, chip) + RowCycles(s) * rows + kSyncAll <= cube) return decode;
     return streams ? FinishCube(stream, kHcPreStream, s, chip) : FinishCube(grid, kHcPreGrid, s, chip);

@@ -5,8 +5,8 @@
 //   comb      = softmax over j, + eps; columns; then iters - 1 times rows, columns (each divided by its sum + eps)
 //   y         = sum over i of pre[i] * x[i], in float32, rounded once to nearest even
 //
-// `Kernel`, which derives from this, adds InitWork, StartWeights, AdvanceWeights, FinishWeights and ComputeY. `Source` says where
-// mixes come from:
+// `Kernel`, which derives from this, adds InitWork, UseConstants, StartWeights, AdvanceWeights, FinishWeights and ComputeY. `Source`
+// says where mixes come from:
 //   CopyIn(mixes, row, rows, last)   MTE2: what the mixes of tokens [row, row + rows) are made of; last: of this share
 //   Prepare(mixes, rows, lane)       V: leaves mixes at plan.mixPitch and rsqrt at plan.rsqrtOffset; lane: 0 .. 63
 //   Prepare(mixes, rows, slots, one) the same on membase, with zeros up to slots, fenced; one: a block of ones
@@ -33,6 +33,7 @@ public:
     __aicore__ inline void Init(const RowTensors& tensors, const Source& source, const SinkhornRowsPlan& plan, AscendC::TPipe* pipe) {
         source_ = source;
         plan_ = plan;
+        pipe_ = pipe;
         n_ = plan_.hcMult;
         mix_ = (2 + n_) * n_;
         scale_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(tensors.scale));
@@ -53,10 +54,11 @@ public:
         Self().InitWork(pipe);
     }
 
-    // Loads the first x tiles of a share whose mixes are not there yet. Process follows.
+    // Loads what is constant and the first x tiles of a share whose mixes are not there yet. Process follows.
     __aicore__ inline void Prefetch(const CoreShare& share) {
         share_ = share;
         if (share_.rows == 0) return;
+        if (!hasConstants_) CopyInConstants();
         ahead_.First(plan_, share_);
         more_ = prefetched_ = true;
         for (uint32_t i = 0; i < kAhead && more_; ++i) {
@@ -71,7 +73,7 @@ public:
         if (share_.rows == 0) return;
         writesWeights_ = share_.part == 0;
         CopyInMixes(0);
-        if (!prefetched_) Prefetch(share);  // these arrive while the weights are computed
+        if (!prefetched_) Prefetch(share);  // these arrive while the mixes are made and the weights computed
         prefetched_ = false;
         Tile tile;
         tile.First(plan_, share_);
@@ -96,6 +98,16 @@ public:
 private:
     __aicore__ inline Kernel& Self() { return *static_cast<Kernel*>(this); }
 
+    // hc_base and hc_scale, once.
+    __aicore__ inline void CopyInConstants() {
+        const AscendC::LocalTensor<float> constants = constantBuf_.template Get<float>();
+        CopyFlatIn(constants, base_, mix_);
+        CopyFlatIn(constants[AlignUp(mix_, kBlockBytes / sizeof(float))], scale_, 3);
+        loaded_ = pipe_->AllocEventID<AscendC::HardEvent::MTE2_V>();
+        AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(loaded_);  // they are there before V reads them: WaitForConstants
+        hasConstants_ = awaited_ = true;
+    }
+
     __aicore__ inline void CopyInMixes(uint32_t row) {
         const uint32_t rows = Min(plan_.batchRows, share_.rows - row);
         AscendC::LocalTensor<float> mixes = mixQue_.template AllocTensor<float>();
@@ -118,6 +130,10 @@ private:
 
     static constexpr uint32_t kAhead = 2;  // x tiles in flight: both buffers
     AscendC::GlobalTensor<T> x_, y_;
+    AscendC::GlobalTensor<float> scale_, base_;
+    AscendC::TPipe* pipe_ = nullptr;
+    AscendC::TEventID loaded_ = 0;
+    bool hasConstants_ = false, awaited_ = false;  // hc_base and hc_scale were asked for; V has not waited for them
     Tile ahead_;         // the next x tile to load
     bool more_ = false;  // whether there is one
     bool prefetched_ = false;
@@ -126,12 +142,21 @@ protected:
     // Token of a row of the share.
     __aicore__ inline uint64_t Row(uint32_t row) const { return share_.firstRow + row; }
 
+    // Before the first use of hc_base and hc_scale in V.
+    __aicore__ inline void WaitForConstants() {
+        if (!awaited_) return;
+        AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(loaded_);
+        pipe_->ReleaseEventID<AscendC::HardEvent::MTE2_V>(loaded_);
+        awaited_ = false;
+        Self().UseConstants();
+    }
+
     SinkhornRowsPlan plan_;
     Source source_;
     CoreShare share_;
     bool writesWeights_ = false;  // of the cores that share rows, the first writes post and comb_frag
     uint32_t n_ = 0, mix_ = 0;
-    AscendC::GlobalTensor<float> scale_, base_, post_, comb_;
+    AscendC::GlobalTensor<float> post_, comb_;
     AscendC::TQue<AscendC::TPosition::VECIN, 1> mixQue_;
     AscendC::TQue<AscendC::TPosition::VECIN, kAhead> xQue_;
     AscendC::TQue<AscendC::TPosition::VECOUT, 1> yQue_, postQue_, combQue_;

@@ -10,7 +10,6 @@ template <typename T, typename Source>
 class SinkhornRowsMembase : public SinkhornRows<SinkhornRowsMembase<T, Source>, T, Source> {
     using Rows = SinkhornRows<SinkhornRowsMembase<T, Source>, T, Source>;
     friend Rows;
-    using Rows::base_;
     using Rows::comb_;
     using Rows::combQue_;
     using Rows::constantBuf_;
@@ -23,9 +22,9 @@ class SinkhornRowsMembase : public SinkhornRows<SinkhornRowsMembase<T, Source>, 
     using Rows::postQue_;
     using Rows::preBuf_;
     using Rows::Row;
-    using Rows::scale_;
     using Rows::share_;
     using Rows::source_;
+    using Rows::WaitForConstants;
     using Rows::writesWeights_;
     using Rows::xQue_;
     using Rows::yQue_;
@@ -36,7 +35,7 @@ class SinkhornRowsMembase : public SinkhornRows<SinkhornRowsMembase<T, Source>, 
         basePitch_ = AlignUp(mix_, kBlockFloats);
         pipe->InitBuffer(workBuf_, plan_.workBytes);
         InitViews();
-        LoadConstants(pipe);
+        AscendC::Duplicate(one_, 1.0f, static_cast<int32_t>(kBlockFloats));
     }
 
     __aicore__ inline void InitViews() {
@@ -55,16 +54,10 @@ class SinkhornRowsMembase : public SinkhornRows<SinkhornRowsMembase<T, Source>, 
         sinkhorn_.Init(matrix_, matrix_[n_ * n_ * slots], n_);
     }
 
-    // hc_base and hc_scale, as they are and with a block per value; a block of ones.
-    __aicore__ inline void LoadConstants(AscendC::TPipe* pipe) {
-        CopyFlatIn(baseValues_, base_, mix_);
-        CopyFlatIn(scaleValues_, scale_, 3);
-        const auto loaded = pipe->FetchEventID(AscendC::HardEvent::MTE2_V);
-        AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(loaded);  // baseValues_, scaleValues_ are there before V reads them
-        AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(loaded);
+    // hc_base and hc_scale with a block per value.
+    __aicore__ inline void UseConstants() {
         AscendC::Brcb(baseBlocks_, baseValues_, static_cast<uint8_t>(basePitch_ / 8), AscendC::BrcbRepeatParams(1, 8));
         AscendC::Brcb(scaleBlocks_, scaleValues_, 1, AscendC::BrcbRepeatParams(1, 8));
-        AscendC::Duplicate(one_, 1.0f, static_cast<int32_t>(kBlockFloats));
     }
 
     // Spreads the passes over comb evenly before, between and after the batch's x tiles: alone, a chain of small dependent
@@ -83,6 +76,7 @@ class SinkhornRowsMembase : public SinkhornRows<SinkhornRowsMembase<T, Source>, 
 
         source_.Prepare(mixes, rows, chunks * width, one_);  // ends fenced; work_ was the float32 copy of an x tile until then
 
+        WaitForConstants();
         RowsToPlanes(head_, head, mixes, 0, plan_.mixPitch);
         if (writesWeights_) RowsToPlanes(matrix_, matrix, mixes, 2 * n_, plan_.mixPitch);
         FenceVector();

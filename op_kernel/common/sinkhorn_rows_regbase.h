@@ -11,7 +11,6 @@ template <typename T, typename Source>
 class SinkhornRowsRegbase : public SinkhornRows<SinkhornRowsRegbase<T, Source>, T, Source> {
     using Rows = SinkhornRows<SinkhornRowsRegbase<T, Source>, T, Source>;
     friend Rows;
-    using Rows::base_;
     using Rows::comb_;
     using Rows::combQue_;
     using Rows::constantBuf_;
@@ -24,26 +23,17 @@ class SinkhornRowsRegbase : public SinkhornRows<SinkhornRowsRegbase<T, Source>, 
     using Rows::postQue_;
     using Rows::preBuf_;
     using Rows::Row;
-    using Rows::scale_;
     using Rows::source_;
+    using Rows::WaitForConstants;
     using Rows::writesWeights_;
     using Rows::xQue_;
     using Rows::yQue_;
 
     static constexpr uint32_t kMaxRounds = 60000;  // loop counters of a vector function have 16 bits
 
-    __aicore__ inline void InitWork(AscendC::TPipe* pipe) {
+    __aicore__ inline void InitWork(AscendC::TPipe*) {
         prePitch_ = AlignUp(plan_.batchRows, 8);
-        LoadConstants(pipe);
-    }
-
-    __aicore__ inline void LoadConstants(AscendC::TPipe* pipe) {
         const AscendC::LocalTensor<float> base = constantBuf_.template Get<float>(), scale = base[AlignUp(mix_, 8)];
-        CopyFlatIn(base, base_, mix_);
-        CopyFlatIn(scale, scale_, 3);
-        const auto loaded = pipe->FetchEventID(AscendC::HardEvent::MTE2_V);
-        AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(loaded);  // base and scale are there before V reads them
-        AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(loaded);
         const AscendC::LocalTensor<int32_t> lane = scale[8].template ReinterpretCast<int32_t>();
         AscendC::CreateVecIndex(lane, 0, kLanes);
         in_.base = Pointer(base);
@@ -51,11 +41,14 @@ class SinkhornRowsRegbase : public SinkhornRows<SinkhornRowsRegbase<T, Source>, 
         in_.lane = reinterpret_cast<__ubuf__ uint32_t*>(lane.GetPhyAddr());
     }
 
+    __aicore__ inline void UseConstants() {}  // as they are
+
     // All of pre, post and comb_frag, before the x tiles.
     __aicore__ inline void StartWeights(uint32_t batch, uint32_t rows) {
         AscendC::LocalTensor<float> mixes = mixQue_.template DeQue<float>();
         AscendC::LocalTensor<float> post = postQue_.template AllocTensor<float>();
         source_.Prepare(mixes, rows, in_.lane);
+        WaitForConstants();
         in_.mixes = Pointer(mixes);
         in_.mixPitch = plan_.mixPitch;
         in_.rsqrt = in_.mixes + plan_.rsqrtOffset / sizeof(float);

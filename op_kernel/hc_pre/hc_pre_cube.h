@@ -64,13 +64,17 @@ private:
         CopyInX(x, rows, k, 0, 0, rows_);
         xL1_.EnQue(x);
     }
-    // Rows [from, to) of the tile of x that begins at a column. Those that fill up the last 16 are the call's first tokens: their results
-    // are not used.
+    // Rows [from, to) of the tile of x that begins at a column. Those that fill up the last 16 are the call's tokens from the first on,
+    // again and again: their results are not used.
     __aicore__ inline void CopyInX(const AscendC::LocalTensor<T>& x, const Span& rows, const Span& k, uint32_t column, uint32_t from,
                                    uint32_t to) {
         const uint32_t columns = Min(plan_.xL1, k.count - column), first = k.first + column, others = from > rows.count ? from : rows.count;
         CopyTokensIn(x[from * kC0], rows.first + from, Min(to, rows.count), from, first, columns);
-        CopyTokensIn(x[others * kC0], others - rows.count, to, others, first, columns);
+        for (uint32_t row = others; row < to;) {
+            const uint32_t token = (row - rows.count) % plan_.rows.tokens, end = Min(to, row + plan_.rows.tokens - token);
+            CopyTokensIn(x[row * kC0], token, end, row, first, columns);
+            row = end;
+        }
     }
     // Tokens from `token` on to rows [row, end).
     __aicore__ inline void CopyTokensIn(const AscendC::LocalTensor<T>& to, uint32_t token, uint32_t end, uint32_t row, uint32_t column,

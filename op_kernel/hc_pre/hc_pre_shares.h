@@ -18,6 +18,13 @@ struct Span {
         first = (index * shares.units + (index > shorter ? index - shorter : 0)) * kUnit;
         count = Min(units * kUnit, total - first);
     }
+    __aicore__ inline Span(uint32_t begin, uint32_t size) : first(begin), count(size) {}
+
+    // In whole units; the second half may be shorter.
+    __aicore__ inline Span Half(bool second) const {
+        const uint32_t half = Min(count, CeilDiv(CeilDiv(count, kUnit), 2) * kUnit);
+        return second ? Span(first + half, count - half) : Span(first, half);
+    }
 };
 
 }  // namespace hc

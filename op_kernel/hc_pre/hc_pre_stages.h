@@ -64,11 +64,16 @@ __aicore__ inline GM_ADDR ScalesOf(GM_ADDR partials, const HcPreTilingData& plan
     return MaximaOf(partials, plan) + plan.slices.count * RowPitch<float>(plan.mix) * sizeof(float);
 }
 
-// Vector cores: terms in the workspace, if the cube takes any. Ends in SyncAll<false>, as does the cube cores' WaitForTerms.
+constexpr uint16_t kSumsReady = 0, kBlockDone = 1, kTermsReady = 2;  // cross-core flags
+
+// Vector cores: terms in the workspace, if the cube takes any: of the part of K that their own cube core multiplies, which a flag tells
+// it, or of a slice for all, which ends in SyncAll<false>. WaitForTerms is the cube cores' side.
 template <typename T>
-__aicore__ inline void TermsOfFn(GM_ADDR fn, GM_ADDR workspace, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
+__aicore__ inline void TermsOfFn(GM_ADDR fn, GM_ADDR workspace, const HcPreTilingData& plan, bool ofOwnPart, AscendC::TPipe* pipe) {
     if (!HasTerms(plan)) return;
     const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
+    const Span slice = ofOwnPart ? Span(plan.kParts, core / 2, plan.rowElements).Half(core % 2 != 0)
+                                 : Span(plan.slices, core, plan.rowElements);
     {
         SplitTerms<T> split;
         split.Init(fn, workspace, MaximaOf(PartialsOf<T>(workspace, plan), plan), plan, pipe);
@@ -77,20 +82,30 @@ __aicore__ inline void TermsOfFn(GM_ADDR fn, GM_ADDR workspace, const HcPreTilin
             AscendC::SyncAll<false>();
             split.FindScales(core);
         }
-        split.Process(core);
-        AscendC::SyncAll<false>();
+        split.Process(slice);
+        if (ofOwnPart) {
+            AscendC::CrossCoreSetFlag<2, PIPE_MTE3>(kTermsReady);
+            AscendC::PipeBarrier<PIPE_ALL>();  // the terms have left the buffers, as after SyncAll
+        } else {
+            AscendC::SyncAll<false>();
+        }
     }
     pipe->Reset();  // the buffers that hc_fn was split in
 }
-__aicore__ inline void WaitForTerms(const HcPreTilingData& plan) {
+__aicore__ inline void WaitForTerms(const HcPreTilingData& plan, bool ofOwnPart) {
     if (!HasTerms(plan)) return;
     if (plan.scaled != 0) AscendC::SyncAll<false>();
-    AscendC::SyncAll<false>();
+    if (ofOwnPart) {
+        AscendC::CrossCoreWaitFlag(kTermsReady);
+    } else {
+        AscendC::SyncAll<false>();
+    }
 }
 
 template <typename T>
 __aicore__ inline void Grid(const RowTensors& tensors, GM_ADDR fn, GM_ADDR workspace, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
     GM_ADDR partials = PartialsOf<T>(workspace, plan);
+    const bool ofOwnPart = plan.blocks.count == 1;  // no two cube cores multiply the same part of K
     if ASCEND_IS_AIC {
         ProjectCube<T> project;
         project.Init(tensors.x, HasTerms(plan) ? workspace : fn, partials, plan, pipe);
@@ -98,12 +113,12 @@ __aicore__ inline void Grid(const RowTensors& tensors, GM_ADDR fn, GM_ADDR works
         const uint32_t block = core / plan.kParts.count, part = core % plan.kParts.count;
         const Span tokens(plan.blocks, block, plan.rows.tokens), k(plan.kParts, part, plan.rowElements);
         project.Prefetch(tokens, k);
-        WaitForTerms(plan);
+        WaitForTerms(plan, ofOwnPart);
         project.Process(tokens, k, part);
         AscendC::SyncAll<false>();  // the sums are there
     }
     if ASCEND_IS_AIV {
-        TermsOfFn<T>(fn, workspace, plan, pipe);
+        TermsOfFn<T>(fn, workspace, plan, ofOwnPart, pipe);
         const CoreShare share = ShareOfRows(plan.rows);
         PartialSums source;
         source.Init(partials, ScalesOf(partials, plan), plan, true);
@@ -117,8 +132,6 @@ __aicore__ inline void Grid(const RowTensors& tensors, GM_ADDR fn, GM_ADDR works
 
 // A cube core and its vector cores are one block of tokens apart: while these turn the sums of a block into results, it works on the
 // next, and not further ahead, so that the tokens are still in L2 when the vector cores read them.
-constexpr uint16_t kSumsReady = 0, kBlockDone = 1;  // cross-core flags
-
 template <typename T>
 __aicore__ inline void ProjectBlocks(const RowTensors& tensors, GM_ADDR terms, GM_ADDR partials, const HcPreTilingData& plan,
                                      AscendC::TPipe* pipe) {
@@ -127,7 +140,7 @@ __aicore__ inline void ProjectBlocks(const RowTensors& tensors, GM_ADDR terms, G
     const Span k(plan.kParts, 0, plan.rowElements);
     const uint32_t first = static_cast<uint32_t>(AscendC::GetBlockIdx());
     project.Prefetch(Span(plan.blocks, first, plan.rows.tokens), k);
-    WaitForTerms(plan);
+    WaitForTerms(plan, false);
     for (uint32_t block = first; block < plan.blocks.count; block += plan.cubeCores) {
         if (block >= first + 2 * plan.cubeCores) AscendC::CrossCoreWaitFlag(kBlockDone);
         project.Process(Span(plan.blocks, block, plan.rows.tokens), k, 0);
@@ -160,7 +173,7 @@ __aicore__ inline void Stream(const RowTensors& tensors, GM_ADDR fn, GM_ADDR wor
         ProjectBlocks<T>(tensors, HasTerms(plan) ? workspace : fn, partials, plan, pipe);
     }
     if ASCEND_IS_AIV {
-        TermsOfFn<T>(fn, workspace, plan, pipe);
+        TermsOfFn<T>(fn, workspace, plan, false, pipe);
         RowsOfBlocks<T>(tensors, partials, plan, pipe);
     }
 }

@@ -103,8 +103,8 @@ public:
         AscendC::WaitFlag<AscendC::HardEvent::MTE3_V>(stored);
     }
 
-    __aicore__ inline void Process(uint32_t core) {
-        const Span slice(plan_.slices, core, plan_.rowElements);
+    // The terms of a slice of the columns.
+    __aicore__ inline void Process(const Span& slice) {
         CopyIn(slice, 0);
         for (uint32_t column = 0; column < slice.count; column += plan_.tileColumns) {
             CopyIn(slice, column + plan_.tileColumns);

@@ -54,16 +54,21 @@ CASES = [
     Case((1,), 4096, law="published"),
     Case((16,), 4096, law="rows", why="the published decode"),
     Case((4, 4), 512, dtype="float16", law="rows", iters=1),
-    Case((2,), 33, n=3, dtype="float32", law="rows", why="F4: K is no multiple of 32, F5: hc_mult is not 4"),
+    Case((2,), 1033, n=3, dtype="float32", law="rows", why="F4: K is no multiple of 32, F5: hc_mult is not 4"),
+    Case((2,), 33, n=3, dtype="float32", law="rows", key=STREAM, why="the same on a single cube core, two tokens 8 times over"),
     Case((7,), 1001, law="streams", why="F4"),
     Case((1,), 512, why="F9: fewer slices than cores"),
     Case((17,), 264, n=2, dtype="float16"),
-    Case((17,), 130, n=6, law="rows", norm_eps=1e-2, why="attribute order: norm_eps is not hc_eps"),
-    Case((9,), 72, n=8, dtype="float32", law="rows", hc_eps=1e-2),
+    Case((10,), 130, n=6, law="rows", norm_eps=1e-2, why="attribute order: norm_eps is not hc_eps"),
+    Case((17,), 130, n=6, law="rows", norm_eps=1e-2, key=GRID),
+    Case((3,), 4100, n=8, dtype="float32", law="rows", hc_eps=1e-2),
+    Case((9,), 72, n=8, dtype="float32", law="rows", hc_eps=1e-2, key=GRID),
     Case((3,), 70, n=16, why="one buffer per tile; repeats past 255"),
     Case((16,), 128, law="zeros"),
-    Case((5,), 96, dtype="float32", law="subnormal"),
-    Case((50,), 15, dtype="float16", n=5, iters=3),
+    Case((5,), 2096, dtype="float32", law="subnormal"),
+    Case((5,), 96, dtype="float32", law="subnormal", key=STREAM),
+    Case((13,), 515, dtype="float16", n=5, iters=3),
+    Case((50,), 15, dtype="float16", n=5, iters=3, key=STREAM),
     Case((70,), 16400, iters=1, law="exact", key=GRID, why="K beyond a copy's steps from row to row: rows one by one"),
     Case((130,), 9001, n=8, iters=1, law="exact", key=GRID, why="the same, the last tokens one by one too, and several steps in L1"),
     Case((70,), 16385, dtype="float32", iters=1, key=GRID, why="hc_fn's rows are too long as well: it is one term"),
@@ -82,6 +87,8 @@ CASES = [
     Case((3, 43), 1000, dtype="float32", law="rows", n=6, key=GRID, iters=2),
     Case((513,), 516, dtype="float32", law="wide", key=GRID, why="tails in tokens and K"),
     Case((200,), 333, dtype="float32", n=7, law="rows", key=GRID, why="K is odd: hc_fn's rows start anywhere"),
+    Case((13,), 72, n=16, law="rows", key=GRID, why="fewer tokens than fill up a fractal"),
+    Case((3,), 520, n=16, dtype="float32", law="rows", key=GRID, why="the same, filled up with the same tokens again and again"),
     Case((529,), 72, dtype="float32", n=16, law="rows", key=GRID),
     Case((300,), 257, dtype="float32", n=5, law="wide", key=GRID),
     Case((130,), 96, dtype="float32", law="rows", key=STREAM),
@@ -109,7 +116,7 @@ def test_matches_oracle(case, soc, rng):
     assert all(torch.equal(inputs[name], before[name]) for name in inputs)
 
 
-PLANS = [((16,), 136, 4, DECODE), ((70,), 600, 8, GRID), ((1300,), 40, 4, STREAM)]
+PLANS = [((7,), 2096, 4, DECODE), ((70,), 600, 8, GRID), ((1300,), 40, 4, STREAM)]
 every_plan = pytest.mark.parametrize("tokens, d, n, key", PLANS, ids=["decode", "grid", "stream"])
 both_sizes = pytest.mark.parametrize("dtype", ["bfloat16", "float32"])  # of the cube's operands
 

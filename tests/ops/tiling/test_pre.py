@@ -65,7 +65,6 @@ def check_cube(plan, chip, tokens, k, dtype):
     data, rows = plan.data, plan.data.rows
     element, terms = (4, 1) if dtype == FLOAT32 else (2, 3)
     assert plan.blockDim == data.cubeCores == chip.cube_cores
-    assert tokens >= 16
     assert_shares_cover(data.blocks, ceil_div(tokens, 16))
     assert_shares_cover(data.kParts, ceil_div(k, 16))
     assert data.blockRows == 16 * max(data.blocks.sizes())
@@ -112,6 +111,14 @@ def test_all_cores_project(chip, hidden, tokens):
     else:
         assert plan.data.blocks.count >= spec.cube_cores
     assert plan.blockDim == (spec.cores if plan.key == DECODE else spec.cube_cores)
+
+
+@pytest.mark.parametrize("chip", ["A48", "A40"])
+def test_few_tokens_of_many_mixes_go_to_the_cube(chip):
+    """Vector cores take time for each token and mix, the cube as much for one token as for 16."""
+    keys = [plans.pre(plans.CHIPS[chip], tokens, 16, 256).key for tokens in (1, 2, 8, 15, 17)]
+    assert keys == [DECODE, DECODE, GRID, GRID, GRID]
+    assert plans.pre(plans.CHIPS[chip], 15, 4, 4096).key == DECODE
 
 
 def test_workspace_is_what_the_plan_needs():
