@@ -119,7 +119,7 @@ private:
             }
         }
         // Long ones first: what is left at the end is small.
-        std::stable_sort(sequences_.begin(), sequences_.end(), [](const Sequence& a, const Sequence& b) { return a.tokens > b.tokens; });
+        if (!ends.empty()) std::stable_sort(sequences_.begin(), sequences_.end(), [](const Sequence& a, const Sequence& b) { return a.tokens > b.tokens; });
     }
 
     int64_t WindowBytes() const { return shape_.convChannels * (shape_.taps - 1) * elementBytes_; }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <optional>
 
 #include <torch/csrc/stable/library.h>
@@ -60,8 +61,9 @@ inline native::Element ElementOf(const Tensor& tensor) {
     }
 }
 
-// Calls run(firstToken, lastToken) over all tokens, on as many threads as torch.set_num_threads allows. Threads take blocks of
-// tokens as they become free: a core that is busy elsewhere does not hold up the call. Below kSerialBytes a thread's start costs more than it saves.
+// Calls run(firstToken, lastToken) over all tokens, on as many threads as torch.set_num_threads allows. A thread takes blocks of a range
+// of its own, the same in every call, whose state is still in its cache; then those left in the ranges of others: a core that is busy
+// elsewhere does not hold up the call. Below kSerialBytes a thread's start costs more than it saves.
 template <typename Run>
 void ForTokens(int64_t tokens, int64_t bytes, const Run& run, int64_t mostPerBlock = native::kTokensPerBlock) {
     constexpr int64_t kSerialBytes = 256 << 10;
@@ -73,10 +75,19 @@ void ForTokens(int64_t tokens, int64_t bytes, const Run& run, int64_t mostPerBlo
     const int64_t rounds = (tokens + mostPerBlock * threads - 1) / (mostPerBlock * threads);
     const int64_t perBlock = (tokens + threads * rounds - 1) / (threads * rounds);
     const int64_t blocks = (tokens + perBlock - 1) / perBlock;
-    std::atomic<int64_t> next{0};
-    torch::stable::parallel_for(0, std::min(threads, blocks), 1, [&](int64_t, int64_t) {
-        for (int64_t block; (block = next.fetch_add(1, std::memory_order_relaxed)) < blocks;)
-            run(block * perBlock, std::min(tokens, (block + 1) * perBlock));
+    const int64_t ranges = std::min(threads, blocks);
+    struct alignas(64) Range { std::atomic<int64_t> next; int64_t last; };
+    const std::unique_ptr<Range[]> range(new Range[ranges]);
+    for (int64_t i = 0; i < ranges; ++i) {
+        range[i].next.store(blocks * i / ranges, std::memory_order_relaxed);
+        range[i].last = blocks * (i + 1) / ranges;
+    }
+    torch::stable::parallel_for(0, ranges, 1, [&](int64_t own, int64_t) {
+        for (int64_t i = 0; i < ranges; ++i) {
+            Range& from = range[(own + i) % ranges];
+            for (int64_t block; (block = from.next.fetch_add(1, std::memory_order_relaxed)) < from.last;)
+                run(block * perBlock, std::min(tokens, (block + 1) * perBlock));
+        }
     });
 }
 

@@ -159,8 +159,25 @@ private:
     T* copy_;
 };
 
+// A sequence of one token: taps and window are used once, from registers.
+template <typename T, int kTaps>
+static void ShortConvToken(const ConvArgs& args, const Sequence& sequence) {
+    const T *b = static_cast<const T*>(sequence.qkv), *c = b + args.channels, *x = c + args.channels;
+    T* out = static_cast<T*>(args.out) + sequence.firstToken * args.channels;
+    Convolution<T, kTaps> convolution;
+    for (int64_t channel = 0; channel < args.channels; channel += kLanes) {
+        const int64_t count = args.channels - channel < kLanes ? args.channels - channel : kLanes;
+        convolution.LoadWeights(args, channel, count);
+        convolution.LoadWindow(sequence, 0, channel, count, [](int64_t) { return Float{}; });
+        const Float y = convolution(RoundTo(T(), LoadFirst(b + channel, count) * LoadFirst(x + channel, count)));
+        StoreFirst(out + channel, LoadFirst(c + channel, count) * y, count);
+        if (sequence.window) convolution.StoreWindow(sequence, channel, count);
+    }
+}
+
 template <typename T, int kTaps>
 static void ShortConvTaps(const ConvArgs& args, const Sequence& sequence, int64_t firstToken, int64_t lastToken) {
+    if (sequence.tokens == 1 && args.channelStride == 1) return ShortConvToken<T, kTaps>(args, sequence);
     const bool pastCache = args.bypassCache && reinterpret_cast<uintptr_t>(args.out) % kVectorBytes == 0 &&
                            args.channels * sizeof(T) % kVectorBytes == 0;
     for (int64_t channel = 0; channel < args.channels; channel += kShortChannels) {
