@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <cmath>
 
+#include "chunked_tiling.h"
 #include "recurrent_tiling.h"
 #include "short_conv_tiling.h"
 
@@ -15,11 +16,6 @@ using linear_attention::Gate;
 using linear_attention::Heads;
 
 constexpr uint64_t kMaxCount = INT32_MAX;  // tokens, sequences, slots, channels
-
-// Which kernel a call takes.
-LinearAttentionKernel ChooseKernel(const FusedLinearAttentionShape& s) {
-    return linear_attention::HasState(*s.type) ? LinearAttentionKernel::kRecurrent : LinearAttentionKernel::kShortConv;
-}
 
 // The sentence that says what no kernel does, or "".
 std::string Unsupported(const FusedLinearAttentionShape& s) {
@@ -74,10 +70,15 @@ FusedLinearAttentionTilingData CallOf(const FusedLinearAttentionShape& s) {
 Result<FusedLinearAttentionPlan> TileFusedLinearAttention(const FusedLinearAttentionShape& s, const ChipSpec& chip) {
     const std::string reason = Unsupported(s);
     if (!reason.empty()) return Failure{reason};
-    FusedLinearAttentionPlan plan{ChooseKernel(s), 1, CallOf(s)};
+    const bool conv = !linear_attention::HasState(*s.type);
+    FusedLinearAttentionPlan plan{conv ? LinearAttentionKernel::kShortConv : LinearAttentionKernel::kRecurrent, 1, 0, CallOf(s)};
     if (s.sequences == 0) return plan;
-    const bool conv = plan.kernel == LinearAttentionKernel::kShortConv;
-    if (!(conv ? TileShortConv(plan.data, s, chip) : TileRecurrent(plan.data, s, chip)))
+    uint64_t cycles = UINT64_MAX;
+    const bool fits = conv ? TileShortConv(plan.data, s, chip) : TileRecurrent(plan.data, s, chip, &cycles);
+    FusedLinearAttentionTilingData chunked = CallOf(s);
+    if (!conv && TileChunked(chunked, s, chip) < cycles)
+        return FusedLinearAttentionPlan{LinearAttentionKernel::kChunked, chunked.chunked.cubeCores, chunked.chunked.bytes, chunked};
+    if (!fits)
         return Error("fused_linear_attention: %s has %" PRIu64 " B of UB, the smallest tile needs %u B", chip.name, chip.ubBytes,
                      conv ? plan.data.conv.ubBytes : plan.data.buffers.ubBytes);
     plan.blockDim = plan.data.usedCores;

@@ -11,7 +11,7 @@
 namespace custom_ops {
 
 // Tiling keys.
-enum class LinearAttentionKernel : uint64_t { kShortConv = 0, kRecurrent = 1 };
+enum class LinearAttentionKernel : uint64_t { kShortConv = 0, kRecurrent = 1, kChunked = 2 };
 
 struct FusedLinearAttentionShape {
     const linear_attention::AttnType* type;
@@ -32,6 +32,7 @@ struct FusedLinearAttentionShape {
 struct FusedLinearAttentionPlan {
     LinearAttentionKernel kernel;
     uint32_t blockDim;
+    uint64_t workspaceBytes;
     FusedLinearAttentionTilingData data;
 };
 

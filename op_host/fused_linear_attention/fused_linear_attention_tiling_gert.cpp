@@ -156,7 +156,7 @@ ge::graphStatus TilingFusedLinearAttention(gert::TilingContext* context) {
     if (data == nullptr || workspace == nullptr) return Refuse("fused_linear_attention: no room for tiling data");
     *data = plan->data;
     const platform_ascendc::PlatformAscendC platform(context->GetPlatformInfo());
-    workspace[0] = platform.GetLibApiWorkSpaceSize();
+    workspace[0] = platform.GetLibApiWorkSpaceSize() + plan->workspaceBytes;
     context->SetTilingKey(static_cast<uint64_t>(plan->kernel));
     context->SetBlockDim(plan->blockDim);
     context->SetScheduleMode(1);  // batch: SyncAll needs all blocks on a core at once

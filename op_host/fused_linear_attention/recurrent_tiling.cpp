@@ -135,7 +135,8 @@ uint64_t SplitOverCores(FusedLinearAttentionTilingData& p, const FusedLinearAtte
 
 }  // namespace
 
-bool TileRecurrent(FusedLinearAttentionTilingData& data, const FusedLinearAttentionShape& shape, const ChipSpec& chip) {
+bool TileRecurrent(FusedLinearAttentionTilingData& data, const FusedLinearAttentionShape& shape, const ChipSpec& chip,
+                   uint64_t* modelled) {
     FusedLinearAttentionTilingData best = data;
     uint64_t least = UINT64_MAX;
     for (uint64_t tile = data.valueDim;; tile = AlignUp(CeilDiv(tile, 2), kBlockFloats)) {
@@ -148,6 +149,7 @@ bool TileRecurrent(FusedLinearAttentionTilingData& data, const FusedLinearAttent
         if (tile <= kMinValueTile) break;
     }
     data = best;
+    *modelled = least;
     return true;
 }
 

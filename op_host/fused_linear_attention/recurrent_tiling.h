@@ -5,7 +5,8 @@
 
 namespace custom_ops {
 
-// Fills the recurrent part of a plan whose call part is set; false: no tile fits, data.buffers.ubBytes is what the smallest needs.
-bool TileRecurrent(FusedLinearAttentionTilingData& data, const FusedLinearAttentionShape& shape, const ChipSpec& chip);
+// Fills the recurrent part of a plan whose call part is set, and its modelled cycles; false: no tile fits, data.buffers.ubBytes is what
+// the smallest needs.
+bool TileRecurrent(FusedLinearAttentionTilingData& data, const FusedLinearAttentionShape& shape, const ChipSpec& chip, uint64_t* cycles);
 
 }  // namespace custom_ops

@@ -2,6 +2,7 @@
 #if defined(__DAV_C310__)
 #include "recurrent_regbase.h"
 #else
+#include "chunked.h"
 #include "recurrent_membase.h"
 #endif
 #include "short_conv.h"
@@ -31,6 +32,17 @@ __aicore__ inline void Run(const LinearAttentionTensors& tensors, const FusedLin
     else op.Refuse();
 }
 
+// The 950's plans do not ask for it.
+template <typename T, typename G>
+__aicore__ inline void RunChunked(const LinearAttentionTensors& tensors, GM_ADDR workspace, const FusedLinearAttentionTilingData& plan,
+                                  AscendC::TPipe* pipe) {
+#if !defined(__DAV_C310__)
+    Chunked<T, G> op;
+    op.Init(tensors, workspace, &plan, pipe);
+    op.Process();
+#endif
+}
+
 }  // namespace hc
 
 extern "C" __global__ __aicore__ void fused_linear_attention(GM_ADDR qkv, GM_ADDR gate, GM_ADDR beta, GM_ADDR convWeight, GM_ADDR convBias,
@@ -40,8 +52,8 @@ extern "C" __global__ __aicore__ void fused_linear_attention(GM_ADDR qkv, GM_ADD
                                                              GM_ADDR workspace, GM_ADDR tiling) {
     REGISTER_TILING_DEFAULT(FusedLinearAttentionTilingData);
     GET_TILING_DATA(plan, tiling);
+    KERNEL_TASK_TYPE(2, KERNEL_TYPE_MIX_AIC_1_2);
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);  // SyncAll needs the inter-core scheduler
-    (void)workspace;
     if (plan.sequences == 0) return;
     AscendC::TPipe pipe;
     const hc::LinearAttentionTensors tensors{
@@ -51,5 +63,7 @@ extern "C" __global__ __aicore__ void fused_linear_attention(GM_ADDR qkv, GM_ADD
         hc::Run<hc::ShortConv<DTYPE_QKV>>(tensors, plan, &pipe);
     } else if (TILING_KEY_IS(1)) {
         hc::Run<hc::Recurrent<DTYPE_QKV, DTYPE_GATE>>(tensors, plan, &pipe);
+    } else if (TILING_KEY_IS(2)) {
+        hc::RunChunked<DTYPE_QKV, DTYPE_GATE>(tensors, AscendC::GetUserWorkspace(workspace), plan, &pipe);
     }
 }

@@ -62,6 +62,30 @@ struct ShortConvBuffers {
     uint32_t ubBytes;       // all of them
 };
 
+// Chunked: chunks of kChunkTokens tokens of one sequence, a window of them at a time, each head by head. Tc: float16; float32 for a
+// float32 qkv.
+constexpr uint32_t kChunkTokens = 64;
+struct ChunkedPlan {
+    uint32_t cubeCores;     // that run, each with two vector cores
+    uint32_t windowChunks;  // chunks that are in the workspace together
+    uint32_t lanes;         // states that a cube core walks by turns
+    uint32_t spare;         // buffers of what comes and goes with a step of the scan: 2 where there is room
+    uint32_t operandBuffers;  // of the state in L1
+
+    // Bytes of the workspace; h of Hv or Hk heads, c of windowChunks chunks, n = kChunkTokens.
+    uint64_t queries, keys;  // Tc [Hk, c, n, dk], prepared
+    uint64_t values;         // Tc [Hv, c, n, dv], prepared; float16: times 2^-f
+    uint64_t scales;         // float32 [Hv, c, 8]: f of a chunk
+    uint64_t products;       // float32 [Hk, c, 2, n, n]: K K^T and K Q^T
+    uint64_t squares;        // Tc [Hv, c, 3, n, n]: operands of the scan
+    uint64_t scaled;         // Tc [Hv, c, 2, n, dk]: e^G Q, e^(Gn - G) K
+    uint64_t factors;        // float32 [Hv, c, 3, 8]: e^Gn, 2^F, 2^-F, F the largest f of a sequence in the window
+    uint64_t operands;       // Tc [cubeCores, lanes, dk, valueTile]: the state as an operand
+    uint64_t updates;        // float32 [cubeCores, lanes, dk, valueTile]: what a chunk adds to the state
+    uint64_t carried;        // float32 [2, Hv, dk, dv]: the state of a sequence that goes on in the next window
+    uint64_t bytes;          // all of them
+};
+
 struct FusedLinearAttentionTilingData {
     // The call.
     uint32_t sequences;       // N
@@ -91,4 +115,5 @@ struct FusedLinearAttentionTilingData {
 
     RecurrentBuffers buffers;
     ShortConvBuffers conv;  // of short_conv, which uses valueTile and wholeItems too: 1: a core has whole sequences
+    ChunkedPlan chunked;    // which uses valueTile, valueTiles and `buffers` too
 };

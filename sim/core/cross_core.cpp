@@ -60,6 +60,8 @@ InstructionId CoreState::Learn(Pipe pipe, const char* name, Location where, cons
     if (!options_.checks) return event;
     const Instruction instruction{name, pipe, Cost::Sync, 0, where, {}};
     sites_.Record(SequenceOf(event), sites_.Intern(instruction));
+    const std::unique_lock<std::shared_mutex> lock(launch_.writtenMutex);
+    gm_.Publish(&launch_.written);  // the epoch ends: what it wrote would not be known at the next arrival
     gm_.EndEpoch(false);
     return event;
 }

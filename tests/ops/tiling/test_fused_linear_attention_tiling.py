@@ -1,10 +1,12 @@
 """Plans of fused_linear_attention: what holds for every shape, what the shapes of models get, and what is refused."""
 
+from dataclasses import replace
+
 import pytest
 import tiling_plans as plans
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tiling_plans import RECURRENT, SHORT_CONV, Chip, Refused
+from tiling_plans import CHUNKED, RECURRENT, SHORT_CONV, Chip, Refused
 
 chips = st.sampled_from([*plans.CHIPS.values(), Chip(1, 196608, False), Chip(8, 253952, True)])
 lengths = st.one_of(st.integers(1, 40), st.sampled_from([64, 127, 1000, 65536]))
@@ -27,6 +29,7 @@ def share_of(count: int, core: int, cores: int) -> range:
 def test_recurrent(chip, attn_type, batch, length, key_heads, ratio, key_dim_and_taps, value_dim, element_bytes, packed, conv_state, fold):
     key_dim, taps = key_dim_and_taps
     sequences = batch if packed else None
+    chip = replace(chip, cube_cores=0)
     rows = (1, batch * length) if packed else (batch, length)
     plan = plans.linear_attention(chip, attn_type, *rows, (key_heads, key_heads * ratio), (key_dim, value_dim), taps, sequences,
                                   conv_state=conv_state, element_bytes=element_bytes, gate_bytes=element_bytes, fold=fold)
@@ -59,6 +62,47 @@ def test_recurrent(chip, attn_type, batch, length, key_heads, ratio, key_dim_and
     out = -(-buffers.outBytes // 32) * 32
     assert buffers.spare * spared + 2 * (out + buffers.stateBytes) + buffers.workBytes == buffers.ubBytes <= chip.ub_bytes
     assert 128 % buffers.sumRows == 0, "groups of rows start at row 0 of the sums"
+
+
+@given(chip=st.sampled_from([plans.CHIPS["A48"], plans.CHIPS["A40"], Chip(2, 196608, False, 1)]), batch=batches,
+       length=st.one_of(st.integers(65, 700), st.sampled_from([8192, 65536, 1 << 20])), key_heads=st.sampled_from([1, 2, 3, 16]),
+       ratio=st.sampled_from([1, 2, 3, 8]), key_dim=st.sampled_from([16, 64, 96, 128]), value_dim=st.sampled_from([16, 64, 96, 112, 128]),
+       taps=taps, element_bytes=element_bytes, packed=st.booleans(), fold=st.booleans())
+def test_chunked(chip, batch, length, key_heads, ratio, key_dim, value_dim, taps, element_bytes, packed, fold):
+    heads = key_heads * ratio
+    rows = (1, batch * length) if packed else (batch, length)
+    plan = plans.linear_attention(chip, "gated_delta_rule", *rows, (key_heads, heads), (key_dim, value_dim), taps, batch if packed else None,
+                                  element_bytes=element_bytes, gate_bytes=element_bytes, fold=fold)
+    if plan.kernel == RECURRENT:
+        return
+    data, chunked = plan.data, plan.data.chunked
+    assert plan.kernel == CHUNKED and plan.blockDim == chunked.cubeCores <= chip.cube_cores and data.usedCores == 2 * chunked.cubeCores
+    assert data.valueTile % 16 == 0 and (data.valueTiles - 1) * data.valueTile < value_dim <= data.valueTiles * data.valueTile
+    assert data.buffers.ubBytes <= chip.ub_bytes and 1 <= chunked.lanes <= 4
+    tiles = chunked.lanes + 1 + 2 * chunked.spare  # states, a copy, what comes and goes
+    assert tiles * key_dim // 2 * data.valueTile * 4 + 1024 <= chip.ub_bytes
+    window, tile = chunked.windowChunks, key_dim * data.valueTile
+    assert 1 <= window <= min(128, batch * (-(-length // 64) + packed))
+    sizes = [key_heads * window * 64 * key_dim * element_bytes] * 2 + [
+        heads * window * 64 * value_dim * element_bytes, heads * window * 32, key_heads * window * 2 * 64 * 64 * 4,
+        heads * window * 3 * 64 * 64 * element_bytes, heads * window * 2 * 64 * key_dim * element_bytes, heads * window * 96,
+        chunked.cubeCores * chunked.lanes * tile * element_bytes, chunked.cubeCores * chunked.lanes * tile * 4,
+        2 * heads * key_dim * value_dim * 4]
+    starts = [getattr(chunked, name) for name in ("queries", "keys", "values", "scales", "products", "squares", "scaled", "factors",
+                                                  "operands", "updates", "carried", "bytes")]
+    for start, size, following in zip(starts, sizes, starts[1:]):
+        assert start % 512 == 0 and start + size <= following < start + size + 512
+    assert plan.workspaceBytes == chunked.bytes
+    assert window <= 4 or starts[8] <= 97 << 20, "what grows with the window is bounded"
+
+
+@pytest.mark.parametrize("changes", [
+    dict(attn_type="kda"), dict(length=64), dict(length=640, sequences=10), dict(dims=(127, 128)), dict(dims=(128, 144)), dict(norm=False),
+], ids=str)
+def test_what_is_not_for_chunks(changes):
+    assert plans.linear_attention(plans.CHIPS["A48"], length=1024).kernel == CHUNKED
+    assert plans.linear_attention(plans.CHIPS["A48"], **dict(length=1024) | changes).kernel == RECURRENT
+    assert plans.linear_attention(plans.CHIPS["D64"], length=1024).kernel == RECURRENT
 
 
 @given(chip=chips, batch=batches, length=lengths, taps=taps,

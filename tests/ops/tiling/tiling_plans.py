@@ -85,16 +85,21 @@ class ShortConvBuffers(ctypes.Structure):
         "convOutBytes", "windowBytes", "workBytes", "planeFloats", "ubBytes")]
 
 
+class ChunkedData(ctypes.Structure):
+    _fields_ = [(name, _U32) for name in ("cubeCores", "windowChunks", "lanes", "spare", "operandBuffers")] + [(name, _U64) for name in (
+        "queries", "keys", "values", "scales", "products", "squares", "scaled", "factors", "operands", "updates", "carried", "bytes")]
+
+
 class LinearAttentionData(ctypes.Structure):
     _fields_ = [(name, _U32) for name in (
         "sequences", "tokens", "sequenceTokens", "slots", "channels", "convChannels", "taps", "keyHeads", "valueHeads", "keyDim",
         "valueDim", "perChannelGate", "useQkL2norm", "gateFold")] + [("queryScale", _F32)] + [
         (name, _U32) for name in ("usedCores", "valueTile", "valueTiles", "pieces", "wholeItems", "sequenceWeight")] + [
-        ("buffers", RecurrentBuffers), ("conv", ShortConvBuffers)]
+        ("buffers", RecurrentBuffers), ("conv", ShortConvBuffers), ("chunked", ChunkedData)]
 
 
 class LinearAttentionPlan(ctypes.Structure):
-    _fields_ = [("kernel", _U64), ("blockDim", _U32), ("data", LinearAttentionData)]
+    _fields_ = [("kernel", _U64), ("blockDim", _U32), ("workspaceBytes", _U64), ("data", LinearAttentionData)]
 
 
 class Refused(ValueError):
@@ -158,7 +163,7 @@ def pre(chip: Chip, tokens: int, hc_mult: int, hidden: int, dtype: int = BFLOAT1
 
 
 #: tiling keys of fused_linear_attention
-SHORT_CONV, RECURRENT = 0, 1
+SHORT_CONV, RECURRENT, CHUNKED = 0, 1, 2
 
 
 def linear_attention(chip: Chip, attn_type: str = "gated_delta_rule", batch: int = 1, length: int = 1, heads: tuple = (16, 32),
@@ -170,7 +175,7 @@ def linear_attention(chip: Chip, attn_type: str = "gated_delta_rule", batch: int
     return _plan(_library().PlanLinearAttention, LinearAttentionPlan(), attn_type.encode(), *map(ctypes.c_int64, (*heads, *dims)),
                  _U64(batch), _U64(length), _U64(count), ctypes.c_int(sequences is not None), _U64(count if slots is None else slots),
                  ctypes.c_int64(taps), *map(ctypes.c_int, (conv_state, norm, fold)), _U32(element_bytes), _U32(gate_bytes),
-                 _U32(chip.cores), _U64(chip.ub_bytes), ctypes.c_int(chip.regbase))
+                 _U32(chip.cores), _U64(chip.ub_bytes), ctypes.c_int(chip.regbase), _U32(chip.cube_cores))
 
 
 def rows_of_core(plan, group: int) -> int:

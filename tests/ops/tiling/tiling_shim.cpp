@@ -58,12 +58,12 @@ int PlanSinkhorn(uint64_t tokens, int64_t hcMult, uint64_t hidden, int64_t iters
 
 int PlanLinearAttention(const char* type, int64_t keyHeads, int64_t valueHeads, int64_t keyDim, int64_t valueDim, uint64_t batch,
                         uint64_t length, uint64_t sequences, int packed, uint64_t slots, int64_t taps, int convState, int norm, int fold,
-                        uint32_t elementBytes, uint32_t gateBytes, uint32_t cores, uint64_t ubBytes, int regbase,
+                        uint32_t elementBytes, uint32_t gateBytes, uint32_t cores, uint64_t ubBytes, int regbase, uint32_t cubeCores,
                         custom_ops::FusedLinearAttentionPlan* plan, char* message, uint64_t capacity) {
     const custom_ops::FusedLinearAttentionShape shape{
         custom_ops::linear_attention::FindAttnType(type), {keyHeads, valueHeads, keyDim, valueDim}, batch, length, sequences, packed != 0,
         slots, taps, convState != 0, norm != 0, fold != 0, elementBytes, gateBytes};
-    return Answer(custom_ops::TileFusedLinearAttention(shape, {"chip", cores, ubBytes, regbase != 0}), plan, message, capacity);
+    return Answer(custom_ops::TileFusedLinearAttention(shape, {"chip", cores, ubBytes, regbase != 0, cubeCores}), plan, message, capacity);
 }
 
 }
