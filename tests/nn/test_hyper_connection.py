@@ -1,6 +1,7 @@
 """custom_ops.nn.HyperConnection: the module, and models made of it against the formula in plain PyTorch."""
 
 import doctest
+import re
 import sys
 
 import pytest
@@ -46,6 +47,39 @@ def test_a_head_is_no_site():
         HyperConnection.for_head(D).pre(streams)
     with pytest.raises(RuntimeError, match=r"HyperConnection.head: this one is a site, made by for_site"):
         HyperConnection.for_site(D).head(streams)
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"hidden_size": 0}, "hidden_size must be 1 to 2147483647, got 0"),
+    ({"hc_mult": 0}, "hc_mult must be 1 to 16, got 0"),
+    ({"hc_mult": 17}, "hc_mult must be 1 to 16, got 17"),
+    ({"norm_eps": float("nan")}, "norm_eps must be finite in float32 and >= 0, got nan"),
+    ({"hc_eps": -1.0}, "hc_eps must be finite in float32 and >= 0, got -1"),
+    ({"sinkhorn_iters": 0}, "sinkhorn_iters must be 1 to 2147483647, got 0"),
+], ids=str)
+def test_what_no_operator_accepts_is_refused_at_once(arguments, message):
+    makers = [HyperConnection.for_site] if "sinkhorn_iters" in arguments else [HyperConnection.for_site, HyperConnection.for_head]
+    for make in makers:
+        with pytest.raises(RuntimeError, match=re.escape(f"HyperConnection: {message}")):
+            make(**{"hidden_size": D} | arguments)
+
+
+def test_a_site_takes_a_block_and_a_head_none():
+    streams = torch.randn(3, N, D)
+    with pytest.raises(RuntimeError, match="a site is called with the streams and the block"):
+        HyperConnection.for_site(D)(streams)
+    with pytest.raises(RuntimeError, match="the head is called with the streams alone"):
+        HyperConnection.for_head(D)(streams, torch.tanh)
+
+
+def test_autocast_of_the_block():
+    site, block, streams = HyperConnection.for_site(D), nn.Linear(D, D), torch.randn(3, N, D)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        got = site(streams, block)
+        y, post, comb = site.pre(streams)
+        assert block(y).dtype == torch.bfloat16
+        want = custom_ops.hc_post(block(y).float(), streams, post, comb)
+    assert got.dtype == torch.float32 and torch.equal(got, want)
 
 
 def test_attributes_reach_the_operators():

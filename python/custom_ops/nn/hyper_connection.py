@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import functional
+from .._fake import MAX_STREAMS, check_finite_non_negative, check_range
 
 #: Standard deviation of fn at the start: initializer_range of the published configurations.
 INITIALIZER_RANGE = 0.02
@@ -24,6 +25,7 @@ class HyperConnection(nn.Module):
         hc_mult:     n, the number of residual streams, 1 to 16.
         norm_eps, hc_eps: rms_norm_eps and hc_eps of the model's configuration.
         sinkhorn_iters:   of a site; hc_sinkhorn_iters of the configuration.
+    Raises: RuntimeError naming the argument that does not fit.
     Parameters, float32 (used as such also when the model was converted to another type):
         fn [(2 + n) * n, n * d], scale [3], base [(2 + n) * n] of a site; fn [n, n * d], scale [1], base [n] of the head.
 
@@ -40,6 +42,11 @@ class HyperConnection(nn.Module):
 
     def __init__(self, hidden_size: int, hc_mult: int, *, rows: int, groups: int, sinkhorn_iters: int | None, norm_eps: float,
                  hc_eps: float, device=None):
+        name = type(self).__name__
+        check_range(name, "hidden_size", hidden_size, 1, 2**31 - 1)
+        check_range(name, "hc_mult", hc_mult, 1, MAX_STREAMS)
+        check_finite_non_negative(name, "norm_eps", norm_eps)
+        check_finite_non_negative(name, "hc_eps", hc_eps)
         super().__init__()
         self.hidden_size, self.hc_mult = hidden_size, hc_mult
         self.sinkhorn_iters, self.norm_eps, self.hc_eps = sinkhorn_iters, norm_eps, hc_eps
@@ -51,6 +58,7 @@ class HyperConnection(nn.Module):
     @classmethod
     def for_site(cls, hidden_size: int, hc_mult: int = 4, *, sinkhorn_iters: int = 20, norm_eps: float = 1e-6, hc_eps: float = 1e-6,
                  device=None) -> HyperConnection:
+        check_range(cls.__name__, "sinkhorn_iters", sinkhorn_iters, 1, 2**31 - 1)
         return cls(hidden_size, hc_mult, rows=(2 + hc_mult) * hc_mult, groups=3, sinkhorn_iters=sinkhorn_iters, norm_eps=norm_eps,
                    hc_eps=hc_eps, device=device)
 
@@ -75,8 +83,11 @@ class HyperConnection(nn.Module):
                                  norm_eps=self.norm_eps, hc_eps=self.hc_eps)
 
     def post(self, x: Tensor, streams: Tensor, post: Tensor, comb: Tensor) -> Tensor:
-        """The streams after the block gave x [..., d]: see functional.hc_post."""
+        """The streams after the block gave x [..., d]: see functional.hc_post. Under torch.autocast x may have another floating type than
+        the streams, and is converted to theirs."""
         self._check_role(False, "post")
+        if torch.is_autocast_enabled(streams.device.type):
+            x = x.to(streams.dtype)
         return functional.hc_post(x, streams, post, comb)
 
     def head(self, streams: Tensor) -> Tensor:
@@ -86,6 +97,9 @@ class HyperConnection(nn.Module):
 
     def forward(self, streams: Tensor, block: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """A site: the streams after `block`. The head, without a block: one stream."""
+        if self.is_head != (block is None):
+            raise RuntimeError("HyperConnection: the head is called with the streams alone" if self.is_head else
+                               "HyperConnection: a site is called with the streams and the block it stands around")
         if self.is_head:
             return self.head(streams)
         y, post, comb = self.pre(streams)
