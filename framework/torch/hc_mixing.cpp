@@ -26,8 +26,9 @@ HcMixingShape CheckStreams(const char* op, const Tensor& x, int64_t hcMult) {
 void CheckBeside(const char* op, const char* argument, const Tensor& tensor, const char* symbols, Sizes want, const Tensor& x) {
     CheckDtype(op, argument, tensor, {ScalarType::Float});
     if (tensor.sizes() == want) return;
-    Fail(op, std::string(argument) + " must be " + symbols + " = " + Text(want) + " to match x " + Text(x.sizes()) + ", got " +
-                 Text(tensor.sizes()));
+    std::string expected = symbols;
+    if (expected != Text(want)) expected += " = " + Text(want) + " to match x " + Text(x.sizes());
+    Fail(op, std::string(argument) + " must be " + expected + ", got " + Text(tensor.sizes()));
 }
 
 void CheckScaleAndBase(const char* op, const Tensor& hcScale, const Tensor& hcBase, const Tensor& x, int64_t hcMult) {

@@ -41,7 +41,7 @@ REFUSED = {
     "fn_dtype": case("hc_fn dtype bfloat16 is not supported, use float32", hc_fn=Z(24, 64).bfloat16()),
     "fn_form4": case("hc_fn must be [(2 + hc_mult) * hc_mult, hc_mult * d] = [24, 64] to match x [2, 3, 4, 16], got [4, 64]", (2, 3),
                      hc_fn=Z(4, 64)),
-    "scale_size": case("hc_scale must be [3] = [3] to match x [3, 4, 16], got [1]", hc_scale=Z(1)),
+    "scale_size": case("hc_scale must be [3], got [1]", hc_scale=Z(1)),
     "scale_dtype": case("hc_scale dtype float64 is not supported, use float32", hc_scale=Z(3).double()),
     "base_size": case("hc_base must be [(2 + hc_mult) * hc_mult] = [24] to match x [3, 4, 16], got [4]", hc_base=Z(4)),
     "base_dtype": case("hc_base dtype float16 is not supported, use float32", hc_base=Z(24).half()),

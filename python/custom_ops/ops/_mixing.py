@@ -47,8 +47,12 @@ def check_beside(op: str, argument: str, tensor: Tensor, symbols: str, want: Seq
                  shown: Sequence[int] | None = None) -> None:
     """float32 and of shape `want`; the message gives `shown` where several shapes are accepted."""
     check_dtype(op, argument, tensor, (torch.float32,))
-    check_sizes(tensor.shape, want, lambda: f"{op}: {argument} must be {symbols} = {shape_text(shown or want)} to match x "
-                                            f"{shape_text(x.shape)}, got {shape_text(tensor.shape)}")
+    def message() -> str:
+        values = shape_text(shown or want)
+        expected = symbols if symbols == values else f"{symbols} = {values} to match x {shape_text(x.shape)}"
+        return f"{op}: {argument} must be {expected}, got {shape_text(tensor.shape)}"
+
+    check_sizes(tensor.shape, want, message)
 
 
 def check_scale_and_base(op: str, hc_scale: Tensor, hc_base: Tensor, x: Tensor, hc_mult: int) -> None:
