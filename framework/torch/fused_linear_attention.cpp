@@ -165,8 +165,7 @@ private:
     }
 
     void RunShortConv() {
-        constexpr int64_t kBypassBytes = 4 << 20;  // past this, out cannot stay in a private cache anyway
-        constexpr int64_t kFewestTokens = 32;      // of a block: the taps are brought into columns for each
+        constexpr int64_t kFewestTokens = 32;  // of a block: the taps are brought into columns for each
         int64_t tokens = 0;
         for (const Sequence& sequence : sequences_) tokens += sequence.tokens;
         const int64_t bytes = tokens * shape_.convChannels * elementBytes_;

@@ -45,8 +45,6 @@ HcPostShape CheckHcPost(const HcPostInputs& in) {
 namespace {
 
 Tensor HcPostCpu(const Tensor& x, const Tensor& residual, const Tensor& post, const Tensor& comb) {
-    // Past this, y cannot stay in a private cache anyway, and storing past it saves reading its lines first.
-    constexpr int64_t kBypassBytes = 4 << 20;
     const HcPostShape shape = CheckHcPost({x, residual, post, comb});
     const Contiguous xIn(x), residualIn(residual), postIn(post), combIn(comb);
     Tensor y = NewEmpty(residual, shape.y, residual.scalar_type());

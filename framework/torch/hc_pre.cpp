@@ -47,8 +47,6 @@ std::unique_ptr<float[]> ProjectBeforehand(const native::ProjectionArgs& args, i
 
 std::tuple<Tensor, Tensor, Tensor> HcPreCpu(const Tensor& x, const Tensor& hcFn, const Tensor& hcScale, const Tensor& hcBase, int64_t hcMult,
                                             int64_t iterations, double normEps, double hcEps) {
-    // Past this, y cannot stay in a private cache anyway, and storing past it saves reading its lines first.
-    constexpr int64_t kBypassBytes = 4 << 20;
     const HcMixingShape shape = CheckHcPre({x, hcFn, hcScale, hcBase}, {hcMult, iterations, normEps, hcEps});
     const Contiguous xIn(x), fnIn(hcFn), scaleIn(hcScale), baseIn(hcBase);
     Tensor y = NewEmpty(x, shape.y, x.scalar_type());

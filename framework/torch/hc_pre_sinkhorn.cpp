@@ -31,8 +31,6 @@ namespace {
 std::tuple<Tensor, Tensor, Tensor> HcPreSinkhornCpu(const Tensor& mixes, const Tensor& rsqrt, const Tensor& hcScale,
                                                     const Tensor& hcBase, const Tensor& x, int64_t hcMult,
                                                     int64_t iterations, double eps) {
-    // Past this, y cannot stay in a private cache anyway, and storing past it saves reading its lines first.
-    constexpr int64_t kBypassBytes = 4 << 20;
     const HcMixingShape shape = CheckHcPreSinkhorn({mixes, rsqrt, hcScale, hcBase, x}, hcMult, iterations, eps);
     const Contiguous mixesIn(mixes), rsqrtIn(rsqrt), scaleIn(hcScale), baseIn(hcBase), xIn(x);
     Tensor y = NewEmpty(x, shape.y, x.scalar_type());
