@@ -74,6 +74,41 @@ extern "C" __global__ __aicore__ void product_beyond_its_tensor(GM_ADDR x, GM_AD
     mm.End();
 }
 
+extern "C" __global__ __aicore__ void result_beyond_its_tensor(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    OnCube mm;
+    mm.Init(&tiling, &pipe);
+    Give(mm, x);
+    mm.IterateAll(Sized(y, repaired ? kMatrix : kMatrix - 1));
+    mm.End();
+}
+
+extern "C" __global__ __aicore__ void matrices_without_rows(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    OnCube mm;
+    mm.Init(&tiling, &pipe);
+    Give(mm, x);
+    mm.SetOrgShape(repaired ? kSide : 0, kSide, kSide);
+    mm.IterateAll(Gm(y));
+    mm.End();
+}
+
+extern "C" __global__ __aicore__ void rows_of_c_that_overlap(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    const TCubeTiling tiling = Tiling();
+    TPipe pipe;
+    OnCube mm;
+    mm.Init(&tiling, &pipe);
+    Give(mm, x);
+    mm.SetOrgShape(kSide, kSide, kSide, kSide, repaired ? kSide : kSide - 8);
+    mm.IterateAll(Gm(y));
+    mm.End();
+}
+
 extern "C" __global__ __aicore__ void single_shape_larger_than_the_matrix(GM_ADDR x, GM_ADDR y, bool repaired) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
     const TCubeTiling tiling = Tiling();

@@ -127,6 +127,12 @@ public:
         } else {
             p.dstStride = target.sequential ? plan_.baseN : problem_.PitchOfC();
             offset = target.sequential ? 0 : m.start * p.dstStride + n.start;
+            const int64_t need = offset + Extent(m.size, n.size, p.dstStride), have = int64_t(target.gm.GetSize());
+            if (have != 0 && need > have)
+                Refuse(Rule::OutOfRange, "GetTensorC", "C", "C is written as " + std::to_string(m.size) + " x " + std::to_string(n.size) +
+                       " from element " + std::to_string(offset) + " on with " + std::to_string(p.dstStride) +
+                       " elements from row to row: " + std::to_string(need) + " elements from the address given, its GlobalTensor has " +
+                       std::to_string(have), where);
         }
         Core& core = Core::Current();
         const int mode = core.atomicMode, type = core.atomicType;

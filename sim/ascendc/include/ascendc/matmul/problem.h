@@ -79,14 +79,20 @@ void CheckProblem(const char* call, const Problem<T>& p, bool withBias, bool wid
     if (T::kNeedsScale && !p.hasScale)
         Refuse(Rule::Argument, call, "", std::string(call) + " without SetQuantScalar: C of " + DtypeName<typename T::C>() + " is scaled",
                where);
-    const auto positive = [&](const char* name, int64_t value, int64_t whole) {
-        if (value < 1 || (whole > 0 && value > whole))
+    const auto within = [&](const char* name, int64_t value, int64_t whole) {
+        if (whole < 1)
+            Refuse(Rule::Argument, call, name, std::string("the matrices have ") + name + " = " + std::to_string(whole) +
+                   " (SetOrgShape), it must be at least 1", where);
+        if (value < 1 || value > whole)
             Refuse(Rule::Argument, call, name, std::string(name) + " of this product is " + std::to_string(value) + ", it must be 1 to " +
                    std::to_string(whole) + " (SetOrgShape, else the tiling)", where);
     };
-    positive("m", p.m, p.orgM);
-    positive("n", p.n, p.orgN);
-    positive("k", p.k, std::min(p.orgKa, p.orgKb));
+    within("m", p.m, p.orgM);
+    within("n", p.n, p.orgN);
+    within("k", p.k, std::min(p.orgKa, p.orgKb));
+    if (!T::kNzC && p.PitchOfC() < p.n)
+        Refuse(Rule::Argument, call, "orgKc", "C has rows of " + std::to_string(p.n) + " elements " + std::to_string(p.PitchOfC()) +
+               " apart (orgKc of SetOrgShape): they overlap", where);
     if (p.hasBias && !withBias)
         Refuse(Rule::Argument, call, "", "SetBias, but the tiling has isBias 0: EnableBias(true) on the host", where);
     const auto pitch = [&](const char* name, bool inGm, bool nz, int64_t elements) {
