@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPT = ROOT / "scripts" / "cann_project.py"
+OPERATORS = ("fused_linear_attention", "hc_post", "hc_pre", "hc_pre_inv_rms", "hc_pre_sinkhorn")
 
 
 def stage(target: Path, cann: Path | None, *arguments: str) -> subprocess.CompletedProcess:
@@ -35,7 +36,7 @@ def test_staged_host_sources_compile(cann, tmp_path):
     project = tmp_path / "project"
     shims = sorted((project / "op_host").glob("*.cpp"))
     assert "sample.cpp" not in [s.name for s in shims] and (project / "build.sh").is_file()
-    assert {s.stem for s in (project / "op_kernel").glob("*.cpp")} == {"hc_post", "hc_pre", "hc_pre_inv_rms", "hc_pre_sinkhorn"}
+    assert {s.stem for s in (project / "op_kernel").glob("*.cpp")} == set(OPERATORS)
     for shim in shims:
         compiled = subprocess.run(["g++", "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror",
                                    "-I", ROOT / "sim" / "host" / "include", "-I", ROOT, shim], capture_output=True, text=True)  # fmt: skip
@@ -52,7 +53,7 @@ def test_operators_can_be_chosen(cann, tmp_path):
 @pytest.mark.parametrize(("arguments", "toolkit", "says"), [
     ((), "", "ASCEND_HOME_PATH is unset"),
     ((), "nowhere", "must name an installed CANN toolkit"),
-    (("--ops", "hc_post_typo"), "cann", "no operator hc_post_typo; there are: hc_post, hc_pre, hc_pre_inv_rms, hc_pre_sinkhorn"),
+    (("--ops", "hc_post_typo"), "cann", "no operator hc_post_typo; there are: " + ", ".join(OPERATORS)),
     (("--soc", "ascend310"), "cann", "configured for ascend910b, ascend910_93, ascend950"),
 ])  # fmt: skip
 def test_refusals(cann, tmp_path, arguments, toolkit, says):
