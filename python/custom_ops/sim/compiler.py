@@ -29,6 +29,7 @@ API_INCLUDES = (ROOT / "sim" / "opapi" / "include", *HOST_INCLUDES)
 # Kernels look at the same UB bytes, and at the same registers, as different types. Debug lines name the source of a fault.
 FLAGS = (
     "-std=c++17", "-O2", "-g1", "-march=native", "-ffp-contract=off", "-fno-fast-math", "-fno-strict-aliasing", "-fPIC", "-w",
+    "-fstack-clash-protection",  # a frame larger than the guard page must touch it: below may lie the stack of another host thread
 )  # fmt: skip
 
 _OLDEST = {"gcc": 12, "clang": 15}  # first with _Float16 in C++ on x86
