@@ -16,6 +16,7 @@ struct ChipSpec {
 };
 
 constexpr uint32_t kBlockBytes = 32;    // UB block: unit of DMA destinations and vector operands
+constexpr uint64_t kBlockFloats = kBlockBytes / 4;
 constexpr uint32_t kFloatLanes = 64;    // float32 lanes of one 256 B repeat or register
 constexpr uint32_t kMaxDmaBlocks = 4095;  // blockCount field of DataCopyPad
 
@@ -24,6 +25,18 @@ constexpr uint64_t AlignUp(uint64_t value, uint64_t unit) { return CeilDiv(value
 constexpr uint64_t AlignDown(uint64_t value, uint64_t unit) { return value / unit * unit; }
 constexpr uint64_t Min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 constexpr uint64_t Max(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+// Places one after the other, each as long as what lies there, rounded up to the unit.
+struct Places {
+    uint64_t unit;
+    uint64_t end = 0;
+
+    uint64_t operator()(uint64_t count) {
+        const uint64_t at = end;
+        end += AlignUp(count, unit);
+        return at;
+    }
+};
 
 // Rows over cores so that two cores differ by at most one row: the first `formerCores` cores take `rowsPerFormer`, the
 // others `rowsPerTail`. No rows: one core with nothing to do.

@@ -3,7 +3,6 @@
 namespace custom_ops {
 namespace {
 
-constexpr uint64_t kBlockFloats = kBlockBytes / 4;
 constexpr uint64_t kFractal = 16;
 constexpr uint64_t kMaxHead = 128;        // dk and dv: a state is one result of the cube in half of L0C
 constexpr uint64_t kMaxLanes = 4;         // of op_kernel/fused_linear_attention/chunked_chunks.h
@@ -33,25 +32,20 @@ bool Takes(const FusedLinearAttentionShape& s, const ChipSpec& chip) {
 bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionShape& s, const ChipSpec& chip, uint32_t spare) {
     RecurrentBuffers& b = p.buffers;
     const uint64_t block = kBlockBytes / s.elementBytes, taps = p.taps, history = taps - 1, rows = history + kChunkTokens;
-    const uint64_t pitch = Max(p.keyDim, p.valueDim), operandBytes = s.elementBytes == 2 ? 2 : 4;
+    const uint64_t pitch = Max(p.keyDim, p.valueDim);
     const bool narrow = s.elementBytes == 2;
     b = {};
     b.valuePitch = static_cast<uint32_t>(pitch);
     b.chunkTokens = kChunkTokens;
     b.spare = spare;
-    uint64_t elements = 0;
-    const auto place = [&](uint64_t count) {
-        const uint64_t at = elements;
-        elements += AlignUp(count, block);
-        return static_cast<uint32_t>(at);
-    };
+    Places place{block};
     place(rows * pitch);
     b.inValueStates = place(pitch * history);
     b.inValueWeights = place(pitch * taps);
     b.inValueBias = place(pitch);
-    b.inBytes = static_cast<uint32_t>(elements * s.elementBytes);
+    b.inBytes = static_cast<uint32_t>(place.end * s.elementBytes);
     b.stateBytes = kBlockBytes;
-    b.outBytes = static_cast<uint32_t>(kChunkTokens * pitch * operandBytes);
+    b.outBytes = static_cast<uint32_t>(kChunkTokens * pitch * s.elementBytes);
     b.convOutBytes = static_cast<uint32_t>(AlignUp(Max(1, pitch * history) * s.elementBytes, kBlockBytes));
     b.scratchFloats = static_cast<uint32_t>(kChunkTokens * pitch);
     // Work, in the order of RecurrentPrepare::InitWork, without q | k; ChunkedPrepare::InitState.
@@ -67,13 +61,8 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
 
 void PlaceWorkspace(FusedLinearAttentionTilingData& p, const FusedLinearAttentionShape& s) {
     ChunkedPlan& w = p.chunked;
-    const uint64_t operand = s.elementBytes == 2 ? 2 : 4, chunks = w.windowChunks, tile = uint64_t{p.keyDim} * p.valueTile;
-    uint64_t bytes = 0;
-    const auto place = [&](uint64_t count) {
-        const uint64_t at = bytes;
-        bytes += AlignUp(count, 512);
-        return at;
-    };
+    const uint64_t operand = s.elementBytes, chunks = w.windowChunks, tile = uint64_t{p.keyDim} * p.valueTile;
+    Places place{512};
     w.queries = place(p.keyHeads * chunks * kChunkTokens * p.keyDim * operand);
     w.keys = place(p.keyHeads * chunks * kChunkTokens * p.keyDim * operand);
     w.values = place(p.valueHeads * chunks * kChunkTokens * p.valueDim * operand);
@@ -85,7 +74,7 @@ void PlaceWorkspace(FusedLinearAttentionTilingData& p, const FusedLinearAttentio
     w.operands = place(w.cubeCores * w.lanes * tile * operand);
     w.updates = place(w.cubeCores * w.lanes * tile * 4);
     w.carried = place(2 * uint64_t{p.valueHeads} * p.keyDim * p.valueDim * 4);
-    w.bytes = bytes;
+    w.bytes = place.end;
 }
 
 // Bytes of the workspace for a chunk of a window.
@@ -100,7 +89,7 @@ uint64_t ChunkBytes(const FusedLinearAttentionTilingData& p, uint64_t operand) {
 uint64_t TileChunked(FusedLinearAttentionTilingData& p, const FusedLinearAttentionShape& s, const ChipSpec& chip) {
     if (!Takes(s, chip)) return UINT64_MAX;
     ChunkedPlan& w = p.chunked;
-    const uint64_t operand = s.elementBytes == 2 ? 2 : 4;
+    const uint64_t operand = s.elementBytes;
     const uint64_t chunks = s.packed ? p.tokens / kChunkTokens + s.sequences : s.sequences * CeilDiv(s.length, kChunkTokens);
     w.cubeCores = static_cast<uint32_t>(Min(chip.cubeCores, chip.vectorCores / 2));
     w.windowChunks = static_cast<uint32_t>(Min(Min(chunks, kMaxWindow), Max(4, kWindowBytes / ChunkBytes(p, operand))));

@@ -3,7 +3,6 @@
 namespace custom_ops {
 namespace {
 
-constexpr uint64_t kBlockFloats = kBlockBytes / 4;
 constexpr uint64_t kMaxChunkTokens = 16;   // more only costs UB
 constexpr uint64_t kUsefulChunkTokens = 4;  // fewer: every instruction of the preparation is mostly start-up
 constexpr uint64_t kMinValueTile = 16;
@@ -39,12 +38,7 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
     b.chunkTokens = static_cast<uint32_t>(chunk);
     b.spare = spare;
 
-    uint64_t elements = 0;
-    const auto place = [&](uint64_t count) {
-        const uint64_t at = elements;
-        elements += AlignUp(count, block);
-        return static_cast<uint32_t>(at);
-    };
+    Places place{block};
     b.keyStateStride = static_cast<uint32_t>(AlignUp(p.keyDim * history, block));
     b.keyWeightStride = static_cast<uint32_t>(AlignUp(p.keyDim * taps, block));
     place(rows * 2 * keyPitch);
@@ -58,7 +52,7 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
     b.inGate = place((channels ? gatePitch * s.gateBytes : kBlockBytes) * chunk / s.elementBytes) * s.elementBytes;
     b.inBeta = place(kBlockBytes * chunk / s.elementBytes) * s.elementBytes;
     b.inGateBias = place(channels && s.gateFold ? AlignUp(p.keyDim, kBlockFloats) * 4 / s.elementBytes : 0) * s.elementBytes;
-    b.inBytes = static_cast<uint32_t>(elements * s.elementBytes);
+    b.inBytes = static_cast<uint32_t>(place.end * s.elementBytes);
 
     const uint64_t widest = Max(p.keyDim, tile), eight = AlignUp(chunk, kBlockFloats), pair = AlignUp(2 * chunk, kBlockFloats);
     const uint64_t stateRow = AlignUp(tile, kBlockFloats), keyRow = 2 * keyPitch;

@@ -3,7 +3,6 @@
 namespace custom_ops {
 namespace {
 
-constexpr uint64_t kBlockFloats = kBlockBytes / 4;
 constexpr uint64_t kMaxChunkTokens = 32;
 constexpr uint64_t kMinRowBytes = 256;  // of a tile: shorter rows are all latency
 
@@ -19,12 +18,7 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
     const uint64_t block = kBlockBytes / s.elementBytes, taps = p.taps, history = taps - 1, rows = history + chunk;
     const uint64_t pitch = AlignUp(tile, block);
     const bool narrow = s.elementBytes == 2;
-    uint64_t elements = 0;
-    const auto place = [&](uint64_t count) {
-        const uint64_t at = elements;
-        elements += AlignUp(count, block);
-        return static_cast<uint32_t>(at);
-    };
+    Places place{block};
     place(rows * pitch);
     b.inX = place(rows * pitch);
     b.inC = place(chunk * pitch);
@@ -37,11 +31,11 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
     const uint64_t floats = planes + (taps + 1) * pitch + (narrow ? chunk * pitch : 0) + 2 * pitch + keep;
     const uint64_t out = chunk * pitch * s.elementBytes, window = rows * pitch * s.elementBytes;
     const uint64_t convOut = s.keepsConvState && history != 0 ? AlignUp(tile * history * s.elementBytes, kBlockBytes) : 0;
-    const uint64_t total = 2 * elements * s.elementBytes + 2 * out + 2 * convOut + window + floats * 4;
+    const uint64_t total = 2 * place.end * s.elementBytes + 2 * out + 2 * convOut + window + floats * 4;
     if (total > chip.ubBytes && total >> 31) return false;  // before a 32-bit field could overflow
     b.chunkTokens = static_cast<uint32_t>(chunk);
     b.pitch = static_cast<uint32_t>(pitch);
-    b.inBytes = static_cast<uint32_t>(elements * s.elementBytes);
+    b.inBytes = static_cast<uint32_t>(place.end * s.elementBytes);
     b.outBytes = static_cast<uint32_t>(out);
     b.convOutBytes = static_cast<uint32_t>(convOut);
     b.windowBytes = static_cast<uint32_t>(window);
