@@ -169,7 +169,7 @@ private:
         int64_t tokens = 0;
         for (const Sequence& sequence : sequences_) tokens += sequence.tokens;
         const int64_t bytes = tokens * shape_.convChannels * elementBytes_;
-        conv_.bypassCache = bytes >= kBypassBytes;
+        conv_.bypassCache = bytes >= kLargeResultBytes;
         const int64_t threads = torch::stable::get_num_threads();
         const int64_t perBlock = threads > 1 ? std::max(kFewestTokens, (tokens + 4 * threads - 1) / (4 * threads)) : std::max<int64_t>(tokens, 1);
         struct Block { const Sequence* sequence; int64_t first, last; };

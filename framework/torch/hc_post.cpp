@@ -50,7 +50,7 @@ Tensor HcPostCpu(const Tensor& x, const Tensor& residual, const Tensor& post, co
     Tensor y = NewEmpty(residual, shape.y, residual.scalar_type());
     const int64_t yBytes = shape.tokens * shape.streams * shape.hidden * static_cast<int64_t>(residual.element_size());
     const native::PostArgs args{xIn.Data(), residualIn.Data(), postIn.Data(), combIn.Data(), y.mutable_data_ptr(), ElementOf(residual),
-                                ElementOf(post), static_cast<int32_t>(shape.streams), shape.hidden, yBytes >= kBypassBytes};
+                                ElementOf(post), static_cast<int32_t>(shape.streams), shape.hidden, yBytes >= kLargeResultBytes};
     const native::Kernels& kernels = native::HostKernels();
     ForTokens(shape.tokens, 2 * yBytes, [&](int64_t first, int64_t last) { kernels.post(args, first, last); });
     return y;

@@ -61,7 +61,7 @@ std::tuple<Tensor, Tensor, Tensor> HcPreCpu(const Tensor& x, const Tensor& hcFn,
     const std::unique_ptr<float[]> raw = ProjectBeforehand(projection, shape.tokens);
     const native::PreArgs args{{raw.get(), nullptr, scaleIn.Floats(), baseIn.Floats(), xIn.Data(), y.mutable_data_ptr(),
                                 static_cast<float*>(post.mutable_data_ptr()), static_cast<float*>(comb.mutable_data_ptr()), element,
-                                static_cast<int32_t>(hcMult), shape.hidden, iterations, static_cast<float>(hcEps), yBytes >= kBypassBytes},
+                                static_cast<int32_t>(hcMult), shape.hidden, iterations, static_cast<float>(hcEps), yBytes >= kLargeResultBytes},
                                fnIn.Floats(), normEps, perBlock};
     const native::Kernels& kernels = native::HostKernels();
     // Every byte of x is multiplied MixesPerToken times: threads pay much earlier than for one that is only read.

@@ -41,7 +41,7 @@ std::tuple<Tensor, Tensor, Tensor> HcPreSinkhornCpu(const Tensor& mixes, const T
                                     y.mutable_data_ptr(), static_cast<float*>(post.mutable_data_ptr()),
                                     static_cast<float*>(comb.mutable_data_ptr()), ElementOf(x),
                                     static_cast<int32_t>(hcMult), shape.hidden, iterations, static_cast<float>(eps),
-                                    yBytes >= kBypassBytes};
+                                    yBytes >= kLargeResultBytes};
     const native::Kernels& kernels = native::HostKernels();
     ForTokens(shape.tokens, yBytes * (hcMult + 1), [&](int64_t first, int64_t last) { kernels.sinkhorn(args, first, last); });
     return {std::move(y), std::move(post), std::move(comb)};

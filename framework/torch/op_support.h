@@ -15,9 +15,6 @@
 
 namespace custom_ops {
 
-// A result of more bytes cannot stay in a private cache anyway, and storing past it saves reading its lines first.
-inline constexpr int64_t kBypassBytes = 4 << 20;
-
 // A contiguous tensor, `tensor` itself when it is one; a copy is kept alive by this object.
 class Contiguous {
 public:

@@ -214,7 +214,7 @@ def test_native_many_tokens(rng):
 
 
 def test_native_large_results_are_separate(rng):
-    """Results above 32 MiB come from recycled memory: one that is alive is never given out again, one that died may be."""
+    """Large results come from recycled memory: one that is alive is never given out again, one that died may be."""
     def y_of(value):
         x = torch.full((20, 1, 1 << 20), value, dtype=torch.bfloat16)
         half = torch.zeros(20, 3), torch.ones(20), torch.ones(3), torch.zeros(3)  # pre = sigmoid(0)
