@@ -1,17 +1,17 @@
 #include "sim/core/core_state.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "sim/core/crash_site.h"
 #include "sim/core/faults.h"
+#include "sim/core/host_thread.h"
 #include "sim/core/text.h"
 
 namespace sim {
 
 uint32_t HostThreads(const LaunchOptions& options) {
-    return options.hostThreads > 0 ? uint32_t(options.hostThreads) : std::max(1u, std::thread::hardware_concurrency());
+    return options.hostThreads > 0 ? uint32_t(options.hostThreads) : Processors();
 }
 
 LaunchState::LaunchState(const LaunchRequest& launchRequest, Declared byKernel)

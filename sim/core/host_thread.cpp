@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -29,9 +30,12 @@ struct Pool {
     std::vector<Idle*> idle;                           // the one that has worked last is the last
 };
 
+std::atomic<unsigned> atWork{0};
+
 // Never destroyed: its threads wait until the process ends. A forked process has none of them.
 Pool* pool = nullptr;
 void MakePool() {
+    atWork = 0;
     pool = new Pool;
     pool->idle.reserve(kMostIdle);
 }
@@ -44,10 +48,17 @@ Pool& ThePool() {
     return *pool;
 }
 
+bool Run(const std::function<bool()>& work) {
+    ++atWork;
+    const bool again = work();
+    --atWork;
+    return again;
+}
+
 void Live(std::function<bool()> work) {
     Pool& mine = ThePool();
     Idle self;
-    while (work()) {
+    while (Run(work)) {
         work = nullptr;
         std::unique_lock<std::mutex> lock(mine.mutex);
         if (mine.idle.size() == kMostIdle) return;
@@ -76,6 +87,13 @@ void RunOnHostThread(std::function<bool()> work) {
         }
     }
     std::thread(Live, std::move(work)).detach();
+}
+
+unsigned HostThreadsAtWork() { return atWork; }
+
+unsigned Processors() {
+    static const unsigned processors = std::max(1u, std::thread::hardware_concurrency());   // reads a file each time
+    return processors;
 }
 
 }  // namespace sim

@@ -9,4 +9,10 @@ namespace sim {
 // again. Throws std::system_error or std::bad_alloc when the host has no thread left.
 void RunOnHostThread(std::function<bool()> work);
 
+// How many run such work at this moment.
+unsigned HostThreadsAtWork();
+
+// Of the host, at least 1.
+unsigned Processors();
+
 }  // namespace sim

@@ -93,8 +93,11 @@ def implementation(ops: list[OpInfo]) -> str:
 
 namespace {{
 const char* PackagePath() {{  // this library's own file: it lies inside the op package
-    static Dl_info info;
-    return dladdr(reinterpret_cast<void*>(&PackagePath), &info) ? info.dli_fname : "";
+    static const char* const path = [] {{
+        Dl_info info;
+        return dladdr(reinterpret_cast<void*>(&PackagePath), &info) ? info.dli_fname : "";
+    }}();
+    return path;
 }}
 }}  // namespace
 
