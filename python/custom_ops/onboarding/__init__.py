@@ -1,0 +1,1 @@
+"""From a Hugging Face checkpoint to a proven, exported, running model on these operators: `custom-ops onboard`."""

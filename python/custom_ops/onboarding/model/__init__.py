@@ -1,0 +1,6 @@
+"""LlmModel and its memory."""
+
+from .llm import LlmModel
+from .memory import Memory
+
+__all__ = ["LlmModel", "Memory"]

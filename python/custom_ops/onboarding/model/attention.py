@@ -1,0 +1,93 @@
+"""Softmax attention with everything that AttentionSpec names."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..architecture import AttentionSpec
+from .call import Call
+from .memory import Visible
+from .norms import Norm
+from .rotary import Rotary
+
+
+class Attention(nn.Module):
+    """q_proj [heads d (with output_gate 2 heads d), hidden], k_proj, v_proj [kv_heads d, hidden], o_proj [hidden, heads d]; q_norm, k_norm;
+    sinks [heads]."""
+
+    def __init__(self, hidden: int, spec: AttentionSpec, device=None, dtype=None):
+        super().__init__()
+        if spec.qk_norm == "after_rope" and spec.qk_norm_over != "head":
+            raise RuntimeError("attention: a norm after the rotation is over a head")
+        self.spec = spec
+        self.rotary: Rotary | None = None  # set by LlmModel: layers share tables
+        queries, keys = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
+        options = {"device": device, "dtype": dtype}
+        self.q_proj = nn.Linear(hidden, queries * (2 if spec.output_gate else 1), spec.qkv_bias, **options)
+        self.k_proj = nn.Linear(hidden, keys, spec.qkv_bias, **options)
+        self.v_proj = nn.Linear(hidden, keys, spec.qkv_bias, **options)
+        self.o_proj = nn.Linear(queries, hidden, spec.out_bias, **options)
+        self.q_norm = self.k_norm = None
+        if spec.qk_norm != "none":
+            per_head = spec.qk_norm_over == "head"
+            self.q_norm = Norm(spec.head_dim if per_head else queries, spec.norm, device)
+            self.k_norm = Norm(spec.head_dim if per_head else keys, spec.norm, device)
+        self.sinks = nn.Parameter(torch.zeros(spec.heads, **options)) if spec.sinks else None
+
+    def forward(self, x: Tensor, call: Call, layer: int) -> Tensor:
+        """[B, L, hidden]; the keys and values of x join those of the call's memory."""
+        spec = self.spec
+        batch, length, _ = x.shape
+        q, gate = self._queries(x)
+        k = self._heads(self.k_proj(x), self.k_norm)
+        v = self.v_proj(x).view(batch, length, spec.kv_heads, spec.head_dim).transpose(1, 2)
+        if self.rotary is not None:
+            tables = call.rotation(self.rotary)
+            q, k = self.rotary.rotate(q, *tables), self.rotary.rotate(k, *tables)
+        if spec.qk_norm == "after_rope":
+            q, k = self.q_norm(q), self.k_norm(k)
+        k, v, visible = call.remember(layer, spec.window, k, v)
+        out = self._attend(q, k, v, visible).transpose(1, 2).flatten(2)
+        return self.o_proj(out if gate is None else out * torch.sigmoid(gate))
+
+    def _queries(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        spec, q, gate = self.spec, self.q_proj(x), None
+        if spec.output_gate:  # rows of a head: its query, then its gate
+            q, gate = (part.flatten(2) for part in q.view(*x.shape[:2], spec.heads, 2 * spec.head_dim).chunk(2, -1))
+        return self._heads(q, self.q_norm), gate
+
+    def _heads(self, projected: Tensor, norm: Norm | None) -> Tensor:
+        """[B, heads, L, d], normed where that comes before the rotation."""
+        spec = self.spec
+        before = norm is not None and spec.qk_norm == "before_rope"
+        if before and spec.qk_norm_over == "projection":
+            projected = norm(projected)
+        heads = projected.view(*projected.shape[:2], -1, spec.head_dim)
+        if before and spec.qk_norm_over == "head":
+            heads = norm(heads)
+        return heads.transpose(1, 2)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, visible: Visible) -> Tensor:
+        spec = self.spec
+        if spec.softcap is None and self.sinks is None:
+            return F.scaled_dot_product_attention(q, k, v, visible.mask, is_causal=visible.causal, scale=spec.scale,
+                                                  enable_gqa=spec.heads != spec.kv_heads)
+        each = spec.heads // spec.kv_heads
+        k, v = (t.repeat_interleave(each, 1) if each > 1 else t for t in (k, v))
+        scores = q @ k.transpose(-1, -2) * spec.scale
+        if spec.softcap is not None:
+            scores = torch.tanh(scores / spec.softcap) * spec.softcap
+        mask = visible.as_mask(q.shape[-2], k.shape[-2], q.device)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        if self.sinks is not None:
+            sinks = self.sinks.view(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+            scores = torch.cat((scores, sinks.to(scores.dtype)), -1)
+        weights = scores.softmax(-1, dtype=torch.float32).to(q.dtype)
+        return weights[..., : k.shape[-2]] @ v
+
+    def extra_repr(self) -> str:
+        spec = self.spec
+        return f"heads={spec.heads}, kv_heads={spec.kv_heads}, head_dim={spec.head_dim}, window={spec.window}"

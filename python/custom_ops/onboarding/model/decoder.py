@@ -1,0 +1,80 @@
+"""A decoder layer: attention or linear attention, feed-forward, norms, and how they meet the residual."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from ...nn import HyperConnection
+from ..architecture import RESIDUAL_MODES, LayerSpec, MoeSpec, StreamsSpec
+from . import linear_attention
+from .attention import Attention
+from .call import Call
+from .mlp import Mlp, Moe
+from .norms import Norm
+
+
+class Decoder(nn.Module):
+    """self_attn or linear_attn, mlp, and the norms of LayerSpec.norms(); with streams also attn_hc and mlp_hc (HyperConnection)."""
+
+    def __init__(self, hidden: int, index: int, spec: LayerSpec, streams: StreamsSpec | None = None, device=None, dtype=None):
+        super().__init__()
+        if spec.residual not in RESIDUAL_MODES:
+            raise RuntimeError(f"residual mode '{spec.residual}' is not known, use one of {', '.join(RESIDUAL_MODES)}")
+        if (streams is not None) != (spec.residual == "hyper_connection"):
+            raise RuntimeError("residual mode 'hyper_connection' and the architecture's streams go together")
+        self.spec, self.index = spec, index
+        options = {"device": device, "dtype": dtype}
+        self.self_attn = Attention(hidden, spec.mixer, **options) if spec.is_attention else None
+        self.linear_attn = None if spec.is_attention else linear_attention.make(hidden, spec.mixer, **options)
+        self.mlp = (Moe if isinstance(spec.mlp, MoeSpec) else Mlp)(hidden, spec.mlp, **options)
+        for name in spec.norms():
+            self.add_module(name, Norm(hidden, spec.norm, device))
+        if streams is not None:
+            sizes = {"sinkhorn_iters": streams.sinkhorn_iters, "norm_eps": streams.norm_eps, "hc_eps": streams.hc_eps, "device": device}
+            self.attn_hc = HyperConnection.for_site(hidden, streams.hc_mult, **sizes)
+            self.mlp_hc = HyperConnection.for_site(hidden, streams.hc_mult, **sizes)
+        self._add = getattr(self, f"_{spec.residual}")
+
+    def forward(self, x: Tensor, call: Call) -> Tensor:
+        """[B, L, hidden]; with streams [B, L, n, hidden]."""
+        return self._add(x, call)
+
+    def mix(self, x: Tensor, call: Call) -> Tensor:
+        """The layer's attention of normed x."""
+        if self.self_attn is not None:
+            return self.self_attn(x, call, self.index)
+        state = None if call.memory is None else call.memory.states[self.index]
+        return self.linear_attn(x, state, call.mask)
+
+    # Residual modes: the formulas of architecture.RESIDUAL_MODES
+
+    def _standard(self, x: Tensor, call: Call) -> Tensor:
+        x = x + self.mix(self.input_layernorm(x), call)
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+    def _parallel(self, x: Tensor, call: Call) -> Tensor:
+        normed = self.input_layernorm(x)
+        second = self.post_attention_layernorm(x) if self.spec.mlp_norm else normed
+        return self.mix(normed, call) + self.mlp(second) + x
+
+    def _four_norm(self, x: Tensor, call: Call) -> Tensor:
+        x = x + self.post_attention_layernorm(self.mix(self.input_layernorm(x), call))
+        return x + self.post_feedforward_layernorm(self.mlp(self.pre_feedforward_layernorm(x)))
+
+    def _post_norm(self, x: Tensor, call: Call) -> Tensor:
+        x = x + self.post_attention_layernorm(self.mix(x, call))
+        return x + self.post_feedforward_layernorm(self.mlp(x))
+
+    def _depth_scaled(self, x: Tensor, call: Call) -> Tensor:
+        x = x + self.mix(self.input_layernorm(x), call) * self.spec.factor
+        return x + self.mlp(self.post_attention_layernorm(x)) * self.spec.factor
+
+    def _alpha(self, x: Tensor, call: Call) -> Tensor:
+        normed = self.input_layernorm(x)
+        x = normed * self.spec.factor + self.mix(normed, call)
+        normed = self.post_attention_layernorm(x)
+        return normed * self.spec.factor + self.mlp(normed)
+
+    def _hyper_connection(self, x: Tensor, call: Call) -> Tensor:
+        x = self.attn_hc(x, lambda merged: self.mix(self.input_layernorm(merged), call))
+        return self.mlp_hc(x, lambda merged: self.mlp(self.post_attention_layernorm(merged)))
