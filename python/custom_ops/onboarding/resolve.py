@@ -1,0 +1,107 @@
+"""A map applied to a config.json. What is not found is reported, never written as None."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+from . import layer_types
+from .mapping import ABSENT, FamilyMap, lookup
+from .report import ConfigValues, Unresolved
+from .vocabulary import ATTRIBUTE, COUNT, FLAG, LEVELS, MODULE, NAME, NUMBER, TRAITS
+
+MOST_LAYERS = 100_000  # a config.json that says more is broken or hostile: nothing is allocated by it
+_ALWAYS = ("hidden_size", "num_attention_heads", "num_hidden_layers", "vocab_size", "activation")
+_BY_LINEAR = {
+    "none": (),
+    "short_conv": ("conv_L_cache",),
+    "gated_delta_rule": ("linear_conv_kernel_dim", "linear_key_head_dim", "linear_num_key_heads", "linear_num_value_heads",
+                         "linear_value_head_dim"),
+}
+
+
+def candidates(family: FamilyMap, sources: Iterable[str]) -> Iterator[str]:
+    """Paths of config.json to try, in order: every spelling, under every prefix of the family."""
+    for source in sources:
+        yield from (source[1:],) if source.startswith("/") else (prefix + source for prefix in family.config_prefix)
+
+
+def resolve_config(family: FamilyMap, config: Mapping) -> ConfigValues:
+    """The values of a config.json (as a dict) through a family's map. Raises nothing: see `report` and `require`."""
+    found = ConfigValues({}, {}, [])
+    wanted = [(level, key, entry.kind, family.level(level)[key]) for level, keys in LEVELS.items() for key, entry in keys.items()
+              if entry.kind not in (MODULE, ATTRIBUTE) and key in family.level(level)]
+    wanted += [("traits", name, trait.path, (family.traits[name],)) for name, trait in TRAITS.items()
+               if trait.path and family.traits[name] not in (None, *trait.choices)]
+    for level, key, kind, sources in wanted:
+        _one(family, config, level, key, kind, sources, found)
+    for key, value in family.defaults.items():
+        if key not in found.values and not found.wrong(key):
+            found.set(key, value, f"default of {family.file.stem}")
+    _derive(found)
+    layer_types.resolve(family, found)
+    needed = [*_ALWAYS, *_BY_LINEAR[family.traits["linear"]], *(key for key in ("num_experts", "top_k") if key in family.mlp)]
+    if "sliding_attention" in found.get("layer_types", ()):
+        needed.append("sliding_window")
+    for position, entry in enumerate(found.report):
+        if entry.dst in needed:
+            found.report[position] = Unresolved(entry.level, entry.layer, entry.dst, entry.src, entry.reason, required=True)
+    reported = {entry.dst for entry in found.report}
+    found.report.extend(Unresolved("config", None, key, "", "the map names no source", required=True)
+                        for key in needed if key not in found.values and key not in reported)
+    return found
+
+
+def _one(family: FamilyMap, config: Mapping, level: str, key: str, kind: str, sources: tuple[str, ...], found: ConfigValues) -> None:
+    tried, reason = [], "absent"
+    for path in candidates(family, sources):
+        value = lookup(config, path)
+        if value is ABSENT or value is None:
+            tried.append(path)
+            reason = "null in config.json" if value is None else reason
+            continue
+        wrong = _wrong(kind, value)
+        if key == "num_hidden_layers" and not wrong and value > MOST_LAYERS:
+            wrong = f"at most {MOST_LAYERS} blocks"
+        if wrong:
+            found.report.append(Unresolved(level, None, key, path, f"must be {wrong}, is {_short(value)}", required=True))
+        else:
+            found.set(key, value, f"config.json {path}")
+        return
+    found.report.append(Unresolved(level, None, key, " | ".join(tried), reason, required=False))
+
+
+def _wrong(kind: str, value) -> str:
+    """What a value of this kind must be, empty when it is."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind == COUNT:
+        return "" if number and isinstance(value, int) and 1 <= value < 2**31 else "an integer >= 1"
+    if kind == NUMBER:
+        return "" if number and math.isfinite(value) else "a finite number"
+    if kind == FLAG:
+        return "" if isinstance(value, bool) else "true or false"
+    if kind == NAME:
+        return "" if isinstance(value, str) else "a name"
+    return ""
+
+
+def _short(value) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _derive(found: ConfigValues) -> None:
+    """Sizes that config.json may leave out."""
+    hidden, heads = found.get("hidden_size"), found.get("num_attention_heads")
+    if "num_key_value_heads" not in found and heads and not found.wrong("num_key_value_heads"):
+        found.set("num_key_value_heads", heads, "num_attention_heads")
+    if "head_dim" not in found and hidden and heads and not found.wrong("head_dim"):
+        if hidden % heads:
+            reason = f"hidden_size {hidden} is no multiple of num_attention_heads {heads}"
+            found.report.append(Unresolved("config", None, "head_dim", "hidden_size / num_attention_heads", reason, required=True))
+        else:
+            found.set("head_dim", hidden // heads, "hidden_size / num_attention_heads")
+    kv_heads = found.get("num_key_value_heads")
+    if heads and kv_heads and heads % kv_heads:
+        reason = f"num_attention_heads {heads} is no multiple of it ({kv_heads})"
+        found.report.append(Unresolved("config", None, "num_key_value_heads", found.sources["num_key_value_heads"], reason, required=True))

@@ -1,0 +1,159 @@
+"""The rotary embedding of a model: its base, how much of a head rotates, the scaling, and where each came from.
+
+The base has stood in many places (top level, text_config, rope_scaling, rope_parameters, rope_parameters per layer type), and a reader
+that looks in the wrong one silently takes 10000. Here every place is looked at, all that hold a value must agree, and without any
+only a default the family documents is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from .errors import OnboardingError, nearest
+from .mapping import ABSENT, FamilyMap, lookup
+from .report import ConfigValues
+from .resolve import candidates, resolve_config
+
+# rope_type -> numbers it cannot do without, as transformers 5.24 requires them
+SCALINGS = {
+    "default": (), "linear": ("factor",), "dynamic": ("factor",), "yarn": ("factor",), "longrope": ("short_factor", "long_factor"),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
+    "proportional": (), "xdrope": ("alpha",),
+}
+_ALIASES = {"su": "longrope", "mrope": "default"}  # older spellings; mrope is the default with an mrope_section
+_TYPES = ("full_attention", "sliding_attention", "chunked_attention")
+_OWN = ("rope_theta", "partial_rotary_factor", "rope_type", "type")  # of a rope dict, resolved here
+ATTENTION_TYPES = _TYPES  # layer types that rotate
+
+
+@dataclass(frozen=True)
+class Rope:
+    """theta; dims, elements of a head that rotate, even; pairing "half" or "interleaved"; scaling, rope_type and its numbers as the
+    configuration has them; source, where theta came from."""
+
+    theta: float
+    dims: int
+    pairing: str
+    scaling: dict = field(default_factory=lambda: {"rope_type": "default"})
+    source: str = ""
+
+    def __str__(self) -> str:
+        kind = self.scaling["rope_type"]
+        return f"theta {self.theta:g}, {self.dims} dims, {self.pairing}" + (f", {kind}" if kind != "default" else "") + f" ({self.source})"
+
+
+def resolve_ropes(config: Mapping, family: FamilyMap, found: ConfigValues | None = None) -> dict[str, Rope]:
+    """The Rope of every layer type of the model that rotates; {} for a model without attention."""
+    found = found or resolve_config(family, config)
+    return {kind: resolve_rope(config, family, kind, found) for kind in dict.fromkeys(found.get("layer_types", ())) if kind in ATTENTION_TYPES}
+
+
+def resolve_rope(config: Mapping, family: FamilyMap, layer_type: str = "full_attention", found: ConfigValues | None = None) -> Rope:
+    """The rotary embedding of the blocks of one layer type.
+
+    Raises OnboardingError when places disagree, when none has a base and the family documents none, when a number makes no sense.
+    """
+    found = found or resolve_config(family, config)
+    dicts = list(_dicts(config, family, layer_type))
+    theta, source = _theta(config, family, layer_type, dicts, found)
+    if "rope_ratio" in found:
+        theta, source = theta * found["rope_ratio"], f"{source} times {found.sources['rope_ratio']} {found['rope_ratio']:g}"
+    return Rope(theta, _dims(config, family, dicts, found), family.traits["rope_pairing"], _scaling(dicts, found), source)
+
+
+def _dicts(config: Mapping, family: FamilyMap, layer_type: str) -> Iterator[tuple[str, Mapping]]:
+    """Every dict with rope numbers for this layer type, with its path."""
+    seen = []
+    spellings = [path for key in ("rope_parameters", "rope_scaling") for path in candidates(family, family.config.get(key, (key,)))]
+    for path in dict.fromkeys([*spellings, *(outer + key for outer in ("", "text_config.") for key in ("rope_parameters", "rope_scaling"))]):
+        value = lookup(config, path)
+        if value is ABSENT or value is None:
+            continue
+        if not isinstance(value, Mapping):
+            raise OnboardingError(f"config.json {path}: must be an object, is {value!r:.80}")
+        if any(isinstance(entry, Mapping) for entry in value.values()):
+            if not isinstance(value.get(layer_type), Mapping):
+                raise OnboardingError(f"config.json {path}: has no entry for {layer_type} blocks, only {', '.join(map(repr, value))}")
+            path, value = f"{path}.{layer_type}", value[layer_type]
+        if value not in seen:  # transformers writes one dict under both names
+            seen.append(value)
+            yield path, value
+
+
+def _theta(config: Mapping, family: FamilyMap, layer_type: str, dicts, found: ConfigValues) -> tuple[float, str]:
+    local = layer_type == "sliding_attention" and "rope_local_theta" in family.config
+    key = "rope_local_theta" if local else "rope_theta"
+    paths = list(candidates(family, family.config.get(key, ())))
+    if not local:
+        paths += ["rope_theta", "text_config.rope_theta"]
+    places = {path: lookup(config, path) for path in paths} | {f"{path}.rope_theta": entry.get("rope_theta") for path, entry in dicts}
+    stated = {path: _base(path, value) for path, value in places.items() if value is not ABSENT and value is not None}
+    if stated:
+        _agree("rope_theta", stated)
+        return next(iter(stated.values())), "config.json " + ", ".join(stated)
+    default = family.defaults.get(key) if local else family.traits["rope_default_theta"]
+    if default is None:
+        raise OnboardingError(f"rope_theta of {layer_type} blocks is nowhere in config.json (looked at {', '.join(places)}) and the map "
+                              f"{family.file.name} documents no default")
+    return float(default), f"default of {family.file.stem}"
+
+
+def _base(path: str, value) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 1:
+        raise OnboardingError(f"config.json {path}: must be a finite number above 1, is {value!r:.80}")
+    return float(value)
+
+
+def _agree(what: str, stated: Mapping[str, float]) -> None:
+    if len(set(stated.values())) > 1:
+        places = ", ".join(f"{path} = {value:g}" for path, value in stated.items())
+        raise OnboardingError(f"config.json states {what} differently: {places}; correct the one that is wrong")
+
+
+def _dims(config: Mapping, family: FamilyMap, dicts, found: ConfigValues) -> int:
+    if "head_dim" not in found:
+        raise OnboardingError("the rotary embedding needs head_dim, which config.json neither has nor lets derive")
+    head = found["head_dim"]
+    if "rotary_dim" in found:
+        dims, source = found["rotary_dim"], found.sources["rotary_dim"]
+    else:
+        share, source = _share(config, family, dicts, found)
+        dims = int(head * share)
+    if dims % 2 or not 2 <= dims <= head:
+        raise OnboardingError(f"{dims} of the {head} elements of a head would rotate ({source}); must be even and at most head_dim")
+    return dims
+
+
+def _share(config: Mapping, family: FamilyMap, dicts, found: ConfigValues) -> tuple[float, str]:
+    places = {path: lookup(config, path) for path in candidates(family, family.config.get("partial_rotary_factor", ()))}
+    places |= {f"{path}.partial_rotary_factor": entry.get("partial_rotary_factor") for path, entry in dicts}
+    stated = {path: value for path, value in places.items() if value is not ABSENT and value is not None}
+    for path, value in stated.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
+            raise OnboardingError(f"config.json {path}: must be above 0 and at most 1, is {value!r:.80}")
+    if stated:
+        _agree("partial_rotary_factor", stated)
+        return next(iter(stated.values())), f"config.json {next(iter(stated))}"
+    return found.get("partial_rotary_factor", 1.0), found.sources.get("partial_rotary_factor", "the whole head")
+
+
+def _scaling(dicts, found: ConfigValues) -> dict:
+    """rope_type and its numbers, from the dict that has one; two that scale differently are an error."""
+    scalings = {}
+    for path, entry in dicts:
+        kind = entry.get("rope_type", entry.get("type", "default"))
+        kind = _ALIASES.get(kind, kind) if isinstance(kind, str) else kind
+        if not isinstance(kind, str) or kind not in SCALINGS:
+            raise OnboardingError(f"config.json {path}: rope_type {kind!r:.80} is not known; {nearest(str(kind)[:80], SCALINGS)}")
+        numbers = {"rope_type": kind, **{key: value for key, value in entry.items() if key not in _OWN and value is not None}}
+        missing = [key for key in SCALINGS[kind] if key not in numbers and not (kind == "dynamic" and "alpha" in numbers)]
+        if missing:
+            raise OnboardingError(f"config.json {path}: rope_type {kind} needs {', '.join(missing)}")
+        if numbers not in scalings.values():
+            scalings[path] = numbers
+    told = {path: numbers for path, numbers in scalings.items() if numbers != {"rope_type": "default"}}
+    if len(told) > 1:
+        raise OnboardingError(f"config.json scales the rotary embedding differently in {' and '.join(told)}")
+    return next(iter(told.values()), {"rope_type": "default"})

@@ -1,0 +1,41 @@
+"""Tiny random models of transformers for tests/onboarding: one configuration per family, built when it is asked for."""
+
+import pytest
+
+COMMON = dict(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+              max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
+MOE = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)
+DELTA = dict(linear_key_head_dim=8, linear_value_head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4, linear_conv_kernel_dim=4,
+             num_hidden_layers=4, head_dim=8)
+GEMMA = dict(head_dim=8, query_pre_attn_scalar=8, sliding_window=16)
+
+FAMILIES = {  # model_type: (configuration class, its arguments beside COMMON)
+    "llama": ("LlamaConfig", {}),
+    "qwen2": ("Qwen2Config", {}),
+    "qwen3": ("Qwen3Config", dict(head_dim=8)),
+    "lfm2": ("Lfm2Config", dict(layer_types=["conv", "full_attention"], block_auto_adjust_ff_dim=False)),
+    "qwen3_5_text": ("Qwen3_5TextConfig", DELTA),
+}
+
+
+def build(model_type: str, seed: int = 0, **changes):
+    """The model, float32, weights from N(0, 0.2): at transformers' own 0.02 a wrong rope or a swapped gate hardly shows."""
+    transformers = pytest.importorskip("transformers")
+    import torch
+
+    name, arguments = FAMILIES[model_type]
+    config = getattr(transformers, name)(**{**COMMON, **arguments, **changes}, initializer_range=0.2)
+    torch.manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
+    with torch.no_grad():  # norms at 1 or 0 hide a wrong convention
+        for key, weight in model.named_parameters():
+            if weight.ndim == 1 and "norm" in key:
+                weight.add_(torch.randn_like(weight) * 0.2)
+    return model
+
+
+def save(model_type: str, folder, seed: int = 0, **changes):
+    """Builds and saves the model to `folder` as transformers writes it; returns the model."""
+    model = build(model_type, seed, **changes)
+    model.save_pretrained(folder)
+    return model
