@@ -7,14 +7,26 @@ COMMON = dict(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_la
 MOE = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)
 DELTA = dict(linear_key_head_dim=8, linear_value_head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4, linear_conv_kernel_dim=4,
              num_hidden_layers=4, head_dim=8)
+SHARED = dict(shared_expert_intermediate_size=16)
 GEMMA = dict(head_dim=8, query_pre_attn_scalar=8, sliding_window=16)
 
 FAMILIES = {  # model_type: (configuration class, its arguments beside COMMON)
     "llama": ("LlamaConfig", {}),
     "qwen2": ("Qwen2Config", {}),
     "qwen3": ("Qwen3Config", dict(head_dim=8)),
+    "qwen3_moe": ("Qwen3MoeConfig", dict(head_dim=8, **MOE)),
+    "gemma2": ("Gemma2Config", GEMMA),
+    "gemma3_text": ("Gemma3TextConfig", dict(GEMMA, layer_types=["sliding_attention", "full_attention"])),
+    "phi": ("PhiConfig", {}),
+    "glm4": ("Glm4Config", dict(head_dim=8)),
+    "gpt_oss": ("GptOssConfig", dict(head_dim=8, num_local_experts=4, num_experts_per_tok=2, sliding_window=16)),
+    "olmo2": ("Olmo2Config", {}),
+    "hunyuan_v1_dense": ("HunYuanDenseV1Config", dict(head_dim=8)),
     "lfm2": ("Lfm2Config", dict(layer_types=["conv", "full_attention"], block_auto_adjust_ff_dim=False)),
+    "lfm2_moe": ("Lfm2MoeConfig", dict(layer_types=["conv", "full_attention"], num_dense_layers=1, **MOE)),
     "qwen3_5_text": ("Qwen3_5TextConfig", DELTA),
+    "qwen3_5_moe_text": ("Qwen3_5MoeTextConfig", dict(DELTA, **MOE, **SHARED)),
+    "qwen3_next": ("Qwen3NextConfig", dict(DELTA, **MOE, **SHARED)),
 }
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from .errors import OnboardingError
 
+NULL = "null in config.json"
+
 
 @dataclass(frozen=True)
 class Unresolved:
@@ -58,5 +60,9 @@ class ConfigValues:
         self.report[:] = [entry for entry in self.report if entry.dst != key]
 
     def wrong(self, key: str) -> bool:
-        """Whether the file holds a value of the wrong kind: no default takes its place."""
+        """Whether the file holds a value of the wrong kind: nothing takes its place."""
         return any(entry.dst == key and entry.required for entry in self.report)
+
+    def stated(self, key: str) -> bool:
+        """Whether the file says something under this key that gave no value: null or a value of the wrong kind. No default applies."""
+        return any(entry.dst == key and (entry.required or entry.reason == NULL) for entry in self.report)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from . import layer_types
 from .mapping import ABSENT, FamilyMap, lookup
-from .report import ConfigValues, Unresolved
+from .report import NULL, ConfigValues, Unresolved
 from .vocabulary import ATTRIBUTE, COUNT, FLAG, LEVELS, MODULE, NAME, NUMBER, TRAITS
 
 MOST_LAYERS = 100_000  # a config.json that says more is broken or hostile: nothing is allocated by it
-_ALWAYS = ("hidden_size", "num_attention_heads", "num_hidden_layers", "vocab_size", "activation")
+_ALWAYS = ("hidden_size", "num_attention_heads", "num_hidden_layers", "vocab_size", "rms_norm_eps", "activation")
 _BY_LINEAR = {
     "none": (),
     "short_conv": ("conv_L_cache",),
@@ -36,7 +36,7 @@ def resolve_config(family: FamilyMap, config: Mapping) -> ConfigValues:
     for level, key, kind, sources in wanted:
         _one(family, config, level, key, kind, sources, found)
     for key, value in family.defaults.items():
-        if key not in found.values and not found.wrong(key):
+        if key not in found.values and not found.stated(key):  # null is a statement too: no softcap, no head_dim of its own
             found.set(key, value, f"default of {family.file.stem}")
     _derive(found)
     layer_types.resolve(family, found)
@@ -58,7 +58,7 @@ def _one(family: FamilyMap, config: Mapping, level: str, key: str, kind: str, so
         value = lookup(config, path)
         if value is ABSENT or value is None:
             tried.append(path)
-            reason = "null in config.json" if value is None else reason
+            reason = NULL if value is None else reason
             continue
         wrong = _wrong(kind, value)
         if key == "num_hidden_layers" and not wrong and value > MOST_LAYERS:

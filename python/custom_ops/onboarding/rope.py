@@ -65,7 +65,7 @@ def resolve_rope(config: Mapping, family: FamilyMap, layer_type: str = "full_att
 
 def _dicts(config: Mapping, family: FamilyMap, layer_type: str) -> Iterator[tuple[str, Mapping]]:
     """Every dict with rope numbers for this layer type, with its path."""
-    seen = []
+    seen, local = [], _local(family, layer_type)
     spellings = [path for key in ("rope_parameters", "rope_scaling") for path in candidates(family, family.config.get(key, (key,)))]
     for path in dict.fromkeys([*spellings, *(outer + key for outer in ("", "text_config.") for key in ("rope_parameters", "rope_scaling"))]):
         value = lookup(config, path)
@@ -77,13 +77,20 @@ def _dicts(config: Mapping, family: FamilyMap, layer_type: str) -> Iterator[tupl
             if not isinstance(value.get(layer_type), Mapping):
                 raise OnboardingError(f"config.json {path}: has no entry for {layer_type} blocks, only {', '.join(map(repr, value))}")
             path, value = f"{path}.{layer_type}", value[layer_type]
+        elif local:  # a dict for all blocks is about the full ones: gemma3 before transformers 5
+            continue
         if value not in seen:  # transformers writes one dict under both names
             seen.append(value)
             yield path, value
 
 
+def _local(family: FamilyMap, layer_type: str) -> bool:
+    """Whether these blocks have a base of their own."""
+    return layer_type == "sliding_attention" and "rope_local_theta" in family.config
+
+
 def _theta(config: Mapping, family: FamilyMap, layer_type: str, dicts, found: ConfigValues) -> tuple[float, str]:
-    local = layer_type == "sliding_attention" and "rope_local_theta" in family.config
+    local = _local(family, layer_type)
     key = "rope_local_theta" if local else "rope_theta"
     paths = list(candidates(family, family.config.get(key, ())))
     if not local:
