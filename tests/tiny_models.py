@@ -51,3 +51,50 @@ def save(model_type: str, folder, seed: int = 0, **changes):
     model = build(model_type, seed, **changes)
     model.save_pretrained(folder)
     return model
+
+
+SMALL = dict(COMMON, depth=2, num_heads=4, embed_dim=32, out_hidden_size=32, head_dim=8, num_experts=4, num_local_experts=4,
+             num_experts_per_tok=2, moe_intermediate_size=16, shared_expert_intermediate_size=16, linear_key_head_dim=8,
+             linear_value_head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4, d_model=32, encoder_layers=2,
+             encoder_attention_heads=4, encoder_ffn_dim=48, image_size=28, patch_size=14, query_pre_attn_scalar=8, intermediate_size_mlp=48,
+             output_dim=32, hidden_size_per_layer_input=8, vocab_size_per_layer_input=64, num_position_embeddings=16, n_window=4,
+             downsample_hidden_size=16, deepstack_visual_indexes=[0], mm_tokens_per_image=1, num_mel_bins=16, num_kv_shared_layers=0,
+             projector_hidden_size=32)
+WITH_TOWERS = {  # model_type: (configuration class, model class); their text models are looked at, nothing is run
+    "gemma3": ("Gemma3Config", "Gemma3ForConditionalGeneration"),
+    "gemma4": ("Gemma4Config", "Gemma4ForConditionalGeneration"),
+    "glm_ocr": ("GlmOcrConfig", "GlmOcrForConditionalGeneration"),
+    "hunyuan_vl": ("HunYuanVLConfig", "HunYuanVLForConditionalGeneration"),
+    "idefics3": ("Idefics3Config", "Idefics3ForConditionalGeneration"),
+    "smolvlm": ("SmolVLMConfig", "SmolVLMForConditionalGeneration"),
+    "lfm2_vl": ("Lfm2VlConfig", "Lfm2VlForConditionalGeneration"),
+    "llama4_text": ("Llama4TextConfig", "Llama4ForCausalLM"),
+    "qwen2_5_omni_thinker": ("Qwen2_5OmniThinkerConfig", "Qwen2_5OmniThinkerForConditionalGeneration"),
+    "qwen2_audio": ("Qwen2AudioConfig", "Qwen2AudioForConditionalGeneration"),
+    "qwen2_vl": ("Qwen2VLConfig", "Qwen2VLForConditionalGeneration"),
+    "qwen2_5_vl": ("Qwen2_5_VLConfig", "Qwen2_5_VLForConditionalGeneration"),
+    "qwen3_5": ("Qwen3_5Config", "Qwen3_5ForConditionalGeneration"),
+    "qwen3_5_moe": ("Qwen3_5MoeConfig", "Qwen3_5MoeForConditionalGeneration"),
+    "qwen3_vl": ("Qwen3VLConfig", "Qwen3VLForConditionalGeneration"),
+    "qwen3_vl_moe": ("Qwen3VLMoeConfig", "Qwen3VLMoeForConditionalGeneration"),
+    "qwen3_asr": ("Qwen3ASRConfig", "Qwen3ASRForConditionalGeneration"),
+}
+
+
+def build_with_towers(model_type: str):
+    transformers = pytest.importorskip("transformers")
+    config, model = WITH_TOWERS[model_type]
+    return getattr(transformers, model)(_shrunk(getattr(transformers, config)))
+
+
+def _shrunk(kind):
+    """A configuration of this class with every size it knows made small, its sub-configurations too; one block of each layer type."""
+    plain = kind()
+    known = plain.to_dict()
+    small = {key: value for key, value in SMALL.items() if key in known}
+    for part in ("text_config", "vision_config", "audio_config"):
+        if getattr(plain, part, None) is not None:
+            small[part] = _shrunk(type(getattr(plain, part))).to_dict()
+    if known.get("layer_types"):
+        small["layer_types"] = (sorted(set(known["layer_types"])) * 2)[:2]
+    return kind(**small)

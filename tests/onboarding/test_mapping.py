@@ -1,11 +1,11 @@
 """Family maps: what is refused, how they inherit, and that each fits the models transformers builds."""
 
 import pytest
-from tiny_models import FAMILIES, save
+from tiny_models import FAMILIES, WITH_TOWERS, build_with_towers, save
 
 from custom_ops.onboarding import OnboardingError, UnknownFamily
 from custom_ops.onboarding.checkpoint import Checkpoint
-from custom_ops.onboarding.mapping import choose, family, load_maps
+from custom_ops.onboarding.mapping import choose, family, identify, load_maps
 from custom_ops.onboarding.names import resolve_names
 from custom_ops.onboarding.report import require
 from custom_ops.onboarding.resolve import resolve_config
@@ -33,6 +33,79 @@ def test_map_fits_what_transformers_saves(model_type, tmp_path):
     assert paths.unused == []
     assert None not in found.values.values()
     assert len(paths.layers) == found["num_hidden_layers"] == len(found["layer_types"])
+
+
+@pytest.mark.parametrize("model_type", WITH_TOWERS)
+def test_map_fits_models_with_towers_under_both_spellings(model_type, tmp_path):
+    """Files keep the names of earlier versions; modules of transformers 5 have moved."""
+    model = build_with_towers(model_type)
+    model.save_pretrained(tmp_path)
+    checkpoint = Checkpoint(tmp_path)
+    entry = identify(load_maps(), checkpoint.config)
+    found = resolve_config(entry, checkpoint.config)
+    assert found["hidden_size"] == 32 and found["num_hidden_layers"] == 2
+    for spelling in (checkpoint.names, list(model.state_dict())):
+        paths = resolve_names(entry, spelling, found)
+        require([*found.report, *paths.report], model_type)
+        assert paths.unused == [] and len(paths.layers) == 2
+
+
+IDS = """baichuan chatglm chatglm2 deepseek-vl funaudiochat gemma2 gemma3 gemma3_text gemma4 glm_ocr gpt_oss hunyuan_v1_dense hunyuan_vl
+idefics3 smolvlm internvl_chat lfm2 lfm2_audio lfm2_moe lfm2_vl llama qwen2 internlm mobilellm llama4_text llava_qwen2 mimo minicpm minicpmv
+phi phi-msft poi_qwen2_mtp qwen qwen2_5_omni qwen2_audio qwen2_vl qwen2_5_vl qwen3 qwen3_5 qwen3_5_moe qwen3_5_text qwen3_asr qwen3_moe
+qwen3_tts qwen3_vl qwen3_vl_moe""".split()
+
+
+def test_every_model_type_of_the_exporters_is_mapped():
+    assert len(IDS) == 46 and set(IDS) <= set(load_maps())
+
+
+GLM = {"model_type": "chatglm", "hidden_size": 32, "num_attention_heads": 4, "num_layers": 1, "layernorm_epsilon": 1e-5}
+REMOTE = {  # model_type: (config.json, block prefix, names of the block, other names)
+    "chatglm": ({**GLM, "vocab_size": 130528, "inner_hidden_size": 128}, "transformer.layers.0.",
+                ["attention.query_key_value.weight", "attention.query_key_value.bias", "attention.dense.weight", "input_layernorm.weight",
+                 "post_attention_layernorm.weight", "mlp.dense_h_to_4h.weight", "mlp.dense_4h_to_h.weight"],
+                ["transformer.word_embeddings.weight", "transformer.final_layernorm.weight", "lm_head.weight"]),
+    "chatglm2": ({**GLM, "padded_vocab_size": 65024, "kv_channels": 8, "multi_query_group_num": 2, "ffn_hidden_size": 48, "rope_ratio": 50.0},
+                 "transformer.encoder.layers.0.",
+                 ["self_attention.query_key_value.weight", "self_attention.dense.weight", "input_layernorm.weight",
+                  "post_attention_layernorm.weight", "mlp.dense_h_to_4h.weight", "mlp.dense_4h_to_h.weight"],
+                 ["transformer.embedding.word_embeddings.weight", "transformer.encoder.final_layernorm.weight",
+                  "transformer.output_layer.weight", "transformer.rotary_pos_emb.inv_freq"]),
+    "qwen": ({"model_type": "qwen", "hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 1, "vocab_size": 64, "kv_channels": 8,
+              "layer_norm_epsilon": 1e-6, "rotary_emb_base": 1e4, "intermediate_size": 96}, "transformer.h.0.",
+             ["attn.c_attn.weight", "attn.c_attn.bias", "attn.c_proj.weight", "ln_1.weight", "ln_2.weight", "mlp.w1.weight", "mlp.w2.weight",
+              "mlp.c_proj.weight"], ["transformer.wte.weight", "transformer.ln_f.weight", "lm_head.weight"]),
+    "phi-msft": ({"model_type": "phi-msft", "n_embd": 32, "n_head": 4, "n_layer": 1, "rotary_dim": 4, "vocab_size": 64,
+                  "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"}, "transformer.h.0.",
+                 ["mixer.Wqkv.weight", "mixer.Wqkv.bias", "mixer.out_proj.weight", "ln.weight", "ln.bias", "mlp.fc1.weight", "mlp.fc2.weight"],
+                 ["transformer.embd.wte.weight", "lm_head.ln.weight", "lm_head.linear.weight", "lm_head.linear.bias"]),
+    "baichuan": ({"model_type": "baichuan", "hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 1, "vocab_size": 64,
+                  "rms_norm_eps": 1e-6, "hidden_act": "silu"}, "model.layers.0.",
+                 ["self_attn.W_pack.weight", "self_attn.o_proj.weight", "input_layernorm.weight", "post_attention_layernorm.weight",
+                  "mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight", "self_attn.rotary_emb.inv_freq"],
+                 ["model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"]),
+}
+
+
+@pytest.mark.parametrize("model_type", REMOTE)
+def test_maps_of_remote_code(model_type):
+    config, prefix, block, others = REMOTE[model_type]
+    entry = identify(load_maps(), config)
+    assert entry.remote_code and model_type in entry.ids
+    found = resolve_config(entry, config)
+    paths = resolve_names(entry, [*others, *(prefix + name for name in block)], found)
+    require([*found.report, *paths.report], model_type)
+    assert paths.unused == [] and found["head_dim"] == 8
+    assert "qkv_proj" in paths.layers[0].attention
+
+
+def test_a_configuration_without_model_type_is_known_by_its_keys():
+    assert identify(load_maps(), {"lfm": {}, "preprocessor": {}}).ids == ("lfm2_audio",)
+    with pytest.raises(OnboardingError, match="has no model_type, and no map knows it by its keys: hidden_size"):
+        identify(load_maps(), {"hidden_size": 3})
+    with pytest.raises(OnboardingError, match="must be a name, is 3"):
+        identify(load_maps(), {"model_type": 3})
 
 
 def test_every_sentence_is_there():

@@ -109,6 +109,19 @@ def choose(maps: Mapping[str, Sequence[FamilyMap]], model_type: str, config: Map
     return max(found, key=lambda entry: len(entry.when))  # the one that asks for most
 
 
+def identify(maps: Mapping[str, Sequence[FamilyMap]], config: Mapping) -> FamilyMap:
+    """The map of a config.json: by its model_type, or by `when` where the family writes none."""
+    model_type = config.get("model_type")
+    if isinstance(model_type, str) and model_type:
+        return choose(maps, model_type, config)
+    if model_type is None:
+        told = [entry for entries in maps.values() for entry in entries if entry.when and entry.matches(config)]
+        if told:
+            return told[0]
+        raise OnboardingError(f"config.json has no model_type, and no map knows it by its keys: {', '.join(list(config)[:20])}")
+    raise OnboardingError(f"config.json model_type: must be a name, is {model_type!r:.80}")
+
+
 def _read_folder(folder: Path, earlier: Mapping[str, list[FamilyMap]]) -> dict[str, list[FamilyMap]]:
     if not folder.is_dir():
         raise OnboardingError(f"{folder}: no such folder of maps")

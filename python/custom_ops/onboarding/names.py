@@ -11,7 +11,7 @@ from .vocabulary import LEVELS, MODULE
 
 _NEEDED_OF_MODEL = ("embed", "blocks", "final_layernorm")
 _SPLIT = ("q_proj", "k_proj", "v_proj")
-_BUFFERS = ("rotary_emb.inv_freq",)  # written by older versions, computed by every reader
+_BUFFERS = ("rotary_emb.inv_freq", "rotary_pos_emb.inv_freq")  # written by older versions, computed by every reader
 LINEAR_TYPES = ("linear_attention", "conv")  # values of layer_types whose block has linear_attn
 
 
