@@ -14,7 +14,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import OnboardingError
+from .errors import OnboardingError, nearest
 
 # dtype of the header -> (torch name, bytes per element); what torch has no name for cannot be read
 DTYPES = {
@@ -88,6 +88,8 @@ class Checkpoint:
         """The tensor as torch has it, a private view of the file: pages are read when they are used, writes stay in memory."""
         import torch
 
+        if name not in self.tensors:
+            raise OnboardingError(f"{self.folder}: no tensor {name!r}; {nearest(name, self.tensors)}")
         info = self.tensors[name]
         kind = getattr(torch, DTYPES[info.dtype][0])
         if info.nbytes == 0:
