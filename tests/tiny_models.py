@@ -1,5 +1,7 @@
 """Tiny random models of transformers for tests/onboarding: one configuration per family, built when it is asked for."""
 
+import zlib
+
 import pytest
 
 COMMON = dict(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
@@ -30,6 +32,40 @@ FAMILIES = {  # model_type: (configuration class, its arguments beside COMMON)
 }
 
 
+LARGER = dict(vocab_size=96, hidden_size=64, intermediate_size=80, num_hidden_layers=4, max_position_embeddings=512)
+CONVS = dict(layer_types=["conv", "full_attention", "conv", "conv"])
+WINDOW = dict(head_dim=16, sliding_window=8)
+RECTANGLE = dict(head_dim=32, linear_key_head_dim=16, linear_value_head_dim=24)  # dk != dv, head_dim != hidden / heads
+
+#: name -> (model_type, changes): every family with what its configurations can switch, prompts of tests longer than the windows.
+VARIANTS = {name: (model_type, {**LARGER, **changes}) for name, model_type, changes in (
+    ("llama", "llama", dict(rope_theta=5e5)),
+    ("llama3", "llama", dict(attention_bias=True, mlp_bias=True, rope_parameters=dict(
+        rope_type="llama3", rope_theta=1e4, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64))),
+    ("qwen2_sliding", "qwen2", dict(use_sliding_window=True, sliding_window=8, max_window_layers=2)),
+    ("qwen3_tied", "qwen3", dict(head_dim=32, tie_word_embeddings=True)),
+    ("qwen3_moe", "qwen3_moe", dict(norm_topk_prob=True, mlp_only_layers=[1])),
+    ("qwen3_moe_plain_sum", "qwen3_moe", dict(norm_topk_prob=False)),
+    ("gemma2", "gemma2", dict(WINDOW, query_pre_attn_scalar=24, attn_logit_softcapping=5.0, final_logit_softcapping=8.0)),
+    ("gemma3_text", "gemma3_text", dict(WINDOW, query_pre_attn_scalar=24, layer_types=["sliding_attention", "full_attention"] * 2)),
+    ("phi", "phi", {}),
+    ("phi_normed", "phi", dict(qk_layernorm=True, partial_rotary_factor=0.25)),
+    ("glm4", "glm4", dict(head_dim=16, partial_rotary_factor=0.5, attention_bias=True)),
+    ("gpt_oss", "gpt_oss", WINDOW),
+    ("olmo2", "olmo2", dict(rope_theta=5e5)),
+    ("hunyuan_v1_dense", "hunyuan_v1_dense", dict(head_dim=16)),
+    ("hunyuan_alpha", "hunyuan_v1_dense", dict(head_dim=16, rope_parameters=dict(rope_type="dynamic", rope_theta=1e4, alpha=50.0, factor=1.))),
+    ("lfm2", "lfm2", CONVS),
+    ("lfm2_biased", "lfm2", dict(CONVS, conv_bias=True, conv_L_cache=4, intermediate_size=96, block_auto_adjust_ff_dim=True,
+                                 block_multiple_of=32)),
+    ("lfm2_moe", "lfm2_moe", dict(CONVS, num_dense_layers=1, routed_scaling_factor=1.5)),
+    ("qwen3_next", "qwen3_next", RECTANGLE),
+    ("qwen3_5_text", "qwen3_5_text", dict(RECTANGLE, rope_parameters=dict(
+        rope_type="default", rope_theta=1e6, partial_rotary_factor=0.5, mrope_section=[3, 3, 2], mrope_interleaved=True))),
+    ("qwen3_5_moe_text", "qwen3_5_moe_text", RECTANGLE),
+)}
+
+
 def build(model_type: str, seed: int = 0, **changes):
     """The model, float32, weights from N(0, 0.2): at transformers' own 0.02 a wrong rope or a swapped gate hardly shows."""
     transformers = pytest.importorskip("transformers")
@@ -39,11 +75,18 @@ def build(model_type: str, seed: int = 0, **changes):
     config = getattr(transformers, name)(**{**COMMON, **arguments, **changes}, initializer_range=0.2)
     torch.manual_seed(seed)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
-    with torch.no_grad():  # norms at 1 or 0 hide a wrong convention
-        for key, weight in model.named_parameters():
+    with torch.no_grad():  # norms at 1 or 0 hide a wrong convention, biases at 0 a missing one
+        for key, weight in [*model.named_parameters(), *model.named_buffers()]:
             if weight.ndim == 1 and "norm" in key:
                 weight.add_(torch.randn_like(weight) * 0.2)
+            elif key.endswith(("bias", "sinks")):
+                weight.normal_(0, 0.2)
     return model
+
+
+def build_variant(name: str, **changes):
+    model_type, own = VARIANTS[name]
+    return build(model_type, zlib.crc32(name.encode()), **{**own, **changes})
 
 
 def save(model_type: str, folder, seed: int = 0, **changes):

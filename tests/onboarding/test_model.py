@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from custom_ops.onboarding.architecture import (RESIDUAL_MODES, ROUTINGS, Architecture, AttentionSpec, DeltaRuleSpec, LayerSpec, MlpSpec, MoeSpec,
-                                                NormSpec, RotarySpec, ShortConvSpec, StreamsSpec)
+from custom_ops.onboarding.architecture import (RESIDUAL_MODES, ROUTINGS, Architecture, AttentionSpec, DeltaRuleSpec, LayerSpec, MlpSpec,
+                                                MoeSpec, NormSpec, RotarySpec, ShortConvSpec, StreamsSpec)
 from custom_ops.onboarding.model import LlmModel, Memory
 
 VOCAB, HIDDEN, WINDOW = 61, 32, 5

@@ -159,6 +159,12 @@ def _masked(hidden_states: Tensor, attention_mask: Tensor | None) -> Tensor:
     return hidden_states.masked_fill((attention_mask == 0).unsqueeze(-1), 0)  # a product would keep NaN
 
 
+def grouped_rows(groups: int, parts: dict[str, int]) -> dict[str, Tensor]:
+    """The rows of each part of a matrix that holds, group after group (a head), so many rows of each part."""
+    rows = torch.arange(groups * sum(parts.values())).unflatten(0, (groups, -1)).split(list(parts.values()), 1)
+    return {part: index.flatten() for part, index in zip(parts, rows)}
+
+
 def _separate_interleaved(layer: GatedDeltaNet, state_dict: dict, prefix: str, *_) -> None:
     """Qwen3-Next's in_proj_qkvz and in_proj_ba hold, key head after key head, rows of q, k, v, z and of b, a."""
     each = layer.num_v_heads // layer.num_k_heads  # value heads of a key head
@@ -168,9 +174,8 @@ def _separate_interleaved(layer: GatedDeltaNet, state_dict: dict, prefix: str, *
         weight = state_dict.pop(f"{prefix}{name}.weight", None)
         if weight is None:
             continue
-        grouped = weight.unflatten(0, (layer.num_k_heads, sum(parts.values()))).split(list(parts.values()), 1)
-        rows = {part: tensor.flatten(0, 1) for part, tensor in zip(parts, grouped)}
+        rows = grouped_rows(layer.num_k_heads, parts)
         if name == "in_proj_qkvz":
             rows["qkv"] = torch.cat([rows.pop(part) for part in "qkv"])
-        for part, tensor in rows.items():
-            state_dict[f"{prefix}in_proj_{part}.weight"] = tensor
+        for part, index in rows.items():
+            state_dict[f"{prefix}in_proj_{part}.weight"] = weight[index.to(weight.device)]

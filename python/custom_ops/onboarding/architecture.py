@@ -39,8 +39,8 @@ class RotarySpec:
     """Rotary embedding of the first `dims` values of a head.
 
     pairing: "half": value i turns with i + dims / 2; "interleaved": 2 i with 2 i + 1.
-    kind:    "default" | "linear" | "llama3" | "yarn" | "longrope" | "dynamic" | "proportional"; `scaling` holds its numbers under the names
-             of transformers' rope_parameters.
+    kind:    "default" | "linear" | "llama3" | "yarn" | "longrope" | "dynamic" | "xdrope" | "proportional"; `scaling` holds its numbers
+             under the names of transformers' rope_parameters.
     max_positions: max_position_embeddings, which longrope and dynamic refer to.
     """
 
@@ -190,7 +190,7 @@ class Architecture:
     model_type: str = ""
 
     def memory_kind(self) -> str:
-        """What a sequence has to carry: "none" | "kv" | "sliding" | "recurrent" | "hybrid"; "sliding" where any attention layer has a window."""
+        """What a sequence has to carry: "none" | "kv" | "sliding" (any attention layer has a window) | "recurrent" | "hybrid"."""
         attention = [layer.mixer for layer in self.layers if layer.is_attention]
         if len(attention) < len(self.layers):
             return "hybrid" if attention else "recurrent"

@@ -102,6 +102,13 @@ class Checkpoint:
             flat = flat.clone()
         return flat.view(kind).reshape(info.shape)
 
+    def forget(self, name: str) -> None:
+        """Lets go of the pages of a tensor; one that is still in use reads them again. A loader's peak is then not the whole file."""
+        info, page = self.tensors[name], mmap.PAGESIZE
+        begin, end = -(-info.begin // page) * page, info.end // page * page
+        if info.file in self._maps and end > begin:
+            self._maps[info.file].madvise(mmap.MADV_DONTNEED, begin, end - begin)
+
     def _map(self, file: Path) -> mmap.mmap:
         if file not in self._maps:
             with open(file, "rb") as stream:

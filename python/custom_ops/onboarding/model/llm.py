@@ -42,9 +42,14 @@ class LlmModel(nn.Module):
                                                     device=device)
         self.final_layernorm = Norm(a.hidden, a.norm, device)
         self.lm = nn.Linear(a.hidden, a.vocab, bias=a.lm_bias, **options)
-        if a.tied:
-            self.lm.weight = self.embed.weight
         self._share_rotaries()
+        self.tie()
+
+    def tie(self) -> None:
+        """The head's weight is the embedding's where they are tied; again after what makes new parameters (to_empty)."""
+        if self.architecture.tied:
+            self.lm.weight = self.embed.weight
+
 
     def _share_rotaries(self) -> None:
         """Layers with equal specifications share the tables."""

@@ -17,10 +17,11 @@ Rows = Sequence[int] | None
 
 def _state(spec, hidden: int, batch: int, dtype, device) -> LinearAttentionState:
     if isinstance(spec, ShortConvSpec):
-        return LinearAttentionState("short_conv", head_k_dim=hidden, head_v_dim=hidden, conv_kernel_size=spec.kernel, batch=batch, dtype=dtype,
-                                    device=device)
-    return LinearAttentionState("gated_delta_rule", num_k_heads=spec.k_heads, num_v_heads=spec.v_heads, head_k_dim=spec.head_k_dim,
-                                head_v_dim=spec.head_v_dim, conv_kernel_size=spec.kernel, batch=batch, dtype=dtype, device=device)
+        heads = {"head_k_dim": hidden, "head_v_dim": hidden}
+    else:
+        heads = {"num_k_heads": spec.k_heads, "num_v_heads": spec.v_heads, "head_k_dim": spec.head_k_dim, "head_v_dim": spec.head_v_dim}
+    kind = "short_conv" if isinstance(spec, ShortConvSpec) else "gated_delta_rule"
+    return LinearAttentionState(kind, conv_kernel_size=spec.kernel, batch=batch, dtype=dtype, device=device, **heads)
 
 
 class _Storage:
@@ -174,12 +175,12 @@ class Memory:
             return
         points = "0 tokens" if kept is None else f"0 tokens or to its snapshot of {kept}"
         if storage.states:
-            raise RuntimeError(f"Memory: row {i} of {have} tokens goes back to {points}, not to {length}: layers of linear attention hold the "
-                               "sum of their tokens, not each of them")
+            raise RuntimeError(f"Memory: row {i} of {have} tokens goes back to {points}, not to {length}: layers of linear attention "
+                               "hold the sum of their tokens, not each of them")
         for store in storage.stores.values():
             if not store.can_return(row, length):
-                raise RuntimeError(f"Memory: row {i} of {have} tokens cannot go back to {length}, tokens that a window of {store.window} sees "
-                                   f"from there are gone; it goes back to {points}")
+                raise RuntimeError(f"Memory: row {i} of {have} tokens cannot go back to {length}, tokens that a window of "
+                                   f"{store.window} sees from there are gone; it goes back to {points}")
 
     # --- rows
 

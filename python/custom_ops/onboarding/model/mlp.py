@@ -99,7 +99,8 @@ class Experts(nn.Module):
         def parameter(*sizes: int) -> nn.Parameter:
             return nn.Parameter(torch.empty(spec.experts, *sizes, device=device, dtype=dtype))
 
-        self.gate_proj, self.up_proj, self.down_proj = parameter(spec.size, hidden), parameter(spec.size, hidden), parameter(hidden, spec.size)
+        self.gate_proj, self.up_proj = parameter(spec.size, hidden), parameter(spec.size, hidden)
+        self.down_proj = parameter(hidden, spec.size)
         for name, size in (("gate", spec.size), ("up", spec.size), ("down", hidden)):
             self.register_parameter(f"{name}_bias", parameter(size) if spec.expert_bias else None)
 

@@ -24,7 +24,7 @@ def inverse_frequencies(spec: RotarySpec, positions: int = 0) -> tuple[Tensor, f
 
 
 def depends_on_length(spec: RotarySpec) -> bool:
-    return spec.kind in ("longrope", "dynamic")
+    return spec.kind == "longrope" or spec.kind == "dynamic" and not spec.scaling.get("alpha")
 
 
 def _plain(spec: RotarySpec, theta: float | None = None) -> Tensor:
@@ -49,7 +49,9 @@ def _proportional(spec: RotarySpec, positions: int):
 
 
 def _dynamic(spec: RotarySpec, positions: int):
-    """NTK: the base grows with the sequence, theta (f L / L0 - (f - 1))^(dims / (dims - 2))."""
+    """NTK: the base grows with the sequence, theta (f L / L0 - (f - 1))^(dims / (dims - 2)); with alpha it is theta alpha^(...) always."""
+    if spec.scaling.get("alpha"):
+        return _plain(spec, spec.theta * spec.scaling["alpha"] ** (spec.dims / (spec.dims - 2))), 1.0
     factor, limit = spec.scaling["factor"], _max_positions(spec)
     stretch = factor * max(positions, limit) / limit - (factor - 1)
     return _plain(spec, spec.theta * stretch ** (spec.dims / (spec.dims - 2))), 1.0
@@ -125,8 +127,8 @@ def _max_positions(spec: RotarySpec) -> int:
     return spec.max_positions
 
 
-_KINDS = {"default": _default, "linear": _linear, "proportional": _proportional, "dynamic": _dynamic, "llama3": _llama3, "yarn": _yarn,
-          "longrope": _longrope}
+_KINDS = {"default": _default, "linear": _linear, "proportional": _proportional, "dynamic": _dynamic, "xdrope": _dynamic, "llama3": _llama3,
+          "yarn": _yarn, "longrope": _longrope}
 
 
 class Rotary:
@@ -146,7 +148,8 @@ class Rotary:
 
     def _up_to(self, end: int, device, dtype) -> tuple[Tensor, Tensor]:
         if depends_on_length(self.spec):
-            key = device, dtype, *inverse_frequencies(self.spec, end)[0].tolist()  # they change at thresholds: same frequencies, same tables
+            # They change at thresholds: same frequencies, same tables.
+            key = device, dtype, *inverse_frequencies(self.spec, end)[0].tolist()
         else:
             key = device, dtype
         if self._tables_of != key or len(self._tables[0]) < end:

@@ -1,0 +1,145 @@
+"""The Architecture of a checkpoint. Sizes come from tensor shapes, what shapes cannot say from config.json through the family's map."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+from .architecture import (Architecture, AttentionSpec, DeltaRuleSpec, LayerSpec, MlpSpec, MoeSpec, NormSpec, RotarySpec, ShortConvSpec)
+from .errors import OnboardingError
+from .model.mlp import CLAMPED_SWIGLU
+from .names import LayerPaths
+from .rope import Rope
+from .source import Source
+
+#: Added to the sum that sigmoid routings divide by; transformers 5.24, modeling_lfm2_moe.
+SIGMOID_EPS = 1e-6
+
+
+def build_architecture(source: Source) -> Architecture:
+    """Raises OnboardingError where a value is missing or a part is not supported."""
+    return _Builder(source).build()
+
+
+class _Builder:
+    def __init__(self, source: Source):
+        self.source, self.family, self.found, self.traits = source, source.family, source.found, source.family.traits
+        self.hidden = self.found["hidden_size"]
+
+    def build(self) -> Architecture:
+        source, found, model = self.source, self.found, self.source.paths.model
+        vocab, width = source.shape(model["embed"] + ".weight")
+        if width != self.hidden:
+            raise OnboardingError(f"{source.checkpoint.folder}: embedding [{vocab}, {width}] but hidden_size {self.hidden}")
+        tied = bool(found.get("tie_word_embeddings", False))
+        return Architecture(
+            vocab, self.hidden, tuple(self._layer(i, paths) for i, paths in enumerate(source.paths.layers)),
+            self._norm(model["final_layernorm"]), embed_scale=self._embed_scale(), logit_scale=self._logit_scale(),
+            softcap=found.get("final_softcap"), tied=tied, lm_bias=not tied and source.has(model["lm"] + ".bias"),
+            max_positions=found.get("max_position_embeddings"), model_type=source.checkpoint.config["model_type"])
+
+    def _embed_scale(self) -> float:
+        kind = self.traits["embed_scale"]
+        return 1.0 if kind == "none" else math.sqrt(self.hidden) if kind == "sqrt_hidden" else self._number("embed_scale")
+
+    def _logit_scale(self) -> float:
+        kind = self.traits["logit_scale"]
+        if kind == "base_over_hidden":
+            return self.found["dim_model_base"] / self.hidden
+        return 1.0 if kind == "none" else self._number("logit_scale")
+
+    def _number(self, trait: str) -> float:
+        """Of a trait that is a path: from config.json, or the family's default of that path."""
+        value = self.found.get(trait, self.found.get(self.traits[trait]))
+        if value is None:
+            raise OnboardingError(f"{self.source.checkpoint.folder}: config.json has no {self.traits[trait]} (trait {trait})")
+        return value
+
+    def _norm(self, path: str) -> NormSpec:
+        return NormSpec(self.traits["norm"], self.found["rms_norm_eps"], self.source.has(path + ".bias"))
+
+    # --- layers
+
+    def _layer(self, index: int, paths: LayerPaths) -> LayerSpec:
+        mixer = self._attention(index, paths) if paths.kind == "self_attn" else self._linear_attention(paths)
+        mlp = self._moe(paths.mlp) if paths.moe else self._dense(paths.mlp)
+        residual, layers = self.traits["residual"], self.found["num_hidden_layers"]
+        factor = 1.0
+        if residual == "depth_scaled":
+            factor = self.found["scale_depth"] / math.sqrt(layers)
+        elif residual == "alpha":
+            factor = math.sqrt(2 * layers)
+        norm = next((path for key, path in paths.decoder.items() if "layernorm" in key), None)
+        if norm is None:
+            raise OnboardingError(f"block {index} has no norm")
+        return LayerSpec(mixer, mlp, self._norm(norm), residual, factor, mlp_norm="post_attention_layernorm" in paths.decoder)
+
+    def _attention(self, index: int, paths: LayerPaths) -> AttentionSpec:
+        found, traits, names = self.found, self.traits, paths.attention
+        kind = found["layer_types"][index]
+        if kind not in ("full_attention", "sliding_attention"):
+            raise OnboardingError(f"block {index} is of layer type '{kind}', which LlmModel does not have")
+        qkv = names.get("qkv_proj") or names["q_proj"]
+        normed = traits["qk_norm"] != "none" and "q_norm" in names
+        scale = found["head_dim"] if traits["attention_scale"] == "head_dim" else self._number("attention_scale")
+        return AttentionSpec(
+            found["num_attention_heads"], found["num_key_value_heads"], found["head_dim"], scale**-0.5, self._rotaries[kind],
+            window=found["sliding_window"] if kind == "sliding_attention" else None, qkv_bias=self.source.has(qkv + ".bias"),
+            out_bias=self.source.has(names["o_proj"] + ".bias"), qk_norm=traits["qk_norm"] if normed else "none",
+            qk_norm_over=traits["qk_norm_over"], norm=self._norm(names["q_norm"]) if normed else NormSpec(),
+            output_gate=traits["output_gate"], sinks=traits["sinks"], softcap=found.get("attention_softcap"))
+
+    @cached_property
+    def _rotaries(self) -> dict[str, RotarySpec]:
+        return {kind: self._rotary(rope) for kind, rope in self.source.ropes.items()}
+
+    def _rotary(self, rope: Rope) -> RotarySpec:
+        scaling = {key: value for key, value in rope.scaling.items() if key != "rope_type"}
+        kind, dims = rope.scaling["rope_type"], rope.dims
+        if kind == "proportional":  # exponents over the whole head, a share of its pairs turns
+            scaling["partial_rotary_factor"], dims = dims / self.found["head_dim"], self.found["head_dim"]
+        return RotarySpec(rope.theta, dims, rope.pairing, kind, scaling, self.found.get("max_position_embeddings"))
+
+    def _linear_attention(self, paths: LayerPaths) -> ShortConvSpec | DeltaRuleSpec:
+        found, names = self.found, paths.linear_attention
+        if self.traits["linear"] == "short_conv":
+            return ShortConvSpec(self.source.shape(names["conv"] + ".weight")[-1], self.source.has(names["conv"] + ".bias"))
+        return DeltaRuleSpec(found["linear_num_key_heads"], found["linear_num_value_heads"], found["linear_key_head_dim"],
+                             found["linear_value_head_dim"], self.source.shape(names["conv1d"] + ".weight")[-1], found["rms_norm_eps"])
+
+    # --- feed-forward
+
+    def _dense(self, names: dict[str, str]) -> MlpSpec:
+        """names: paths of gate, up, down, or gate_up, down."""
+        down = names["down"]
+        size = self.source.shape(down + ".weight")[-1]
+        return MlpSpec(size, self.found["activation"], self.traits["mlp"] == "gated", self.source.has(down + ".bias"))
+
+    def _moe(self, names: dict[str, str]) -> MoeSpec:
+        found, routing = self.found, self.traits["routing"]
+        gate = names.get("gate") or names["router"]
+        sizes = {"alpha": found.get("swiglu_alpha", 0.0), "limit": found.get("swiglu_limit", 0.0)}
+        return MoeSpec(
+            found["num_experts"], found["top_k"], self._expert_size(names["experts"]),
+            CLAMPED_SWIGLU if sizes["alpha"] else found["activation"], routing, normalise=found.get("norm_topk_prob", True),
+            normalise_eps=SIGMOID_EPS if routing == "sigmoid_bias" else 0.0, scale=found.get("routed_scaling_factor", 1.0),
+            router_bias=self.source.has(gate + ".bias"), selection_bias="expert_bias" in names,
+            expert_bias=self.source.has(names["experts"] + ".down_proj_bias"), shared=self._shared(names),
+            shared_gate="shared_expert_gate" in names, **sizes)
+
+    def _expert_size(self, experts: str) -> int:
+        fused = experts + ".down_proj"
+        if self.source.has(fused):  # [E, hidden, size], interleaved [E, size, hidden]
+            return self.source.shape(fused)[2 if self.traits["experts_layout"] == "halves" else 1]
+        return self.source.shape(f"{experts}.0.{expert_names(self.source)['down']}.weight")[-1]
+
+    def _shared(self, names: dict[str, str]) -> MlpSpec | None:
+        if "shared_expert" not in names:
+            return None
+        children = expert_names(self.source)
+        return self._dense({role: f"{names['shared_expert']}.{child}" for role, child in children.items()})
+
+
+def expert_names(source: Source) -> dict[str, str]:
+    """Children of one expert, and of the shared one."""
+    return source.family.traits["expert_names"] or source.family.traits["mlp_names"]
