@@ -54,7 +54,7 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
     floats += 3 * eight + 2 * pair + kChunkTokens * 2 * kBlockFloats + pair * kBlockFloats + 2 * pitch;
     for (const uint64_t channels : {uint64_t{p.keyDim}, uint64_t{p.valueTile}, pitch}) floats += AlignUp(channels * history, kBlockFloats);
     b.workBytes = static_cast<uint32_t>(floats * 4);
-    const uint64_t total = b.spare * (b.inBytes + b.convOutBytes) + 2 * b.outBytes + 2 * b.stateBytes + b.workBytes;
+    const uint64_t total = b.spare * (b.inBytes + b.stateBytes + b.convOutBytes) + 2 * b.outBytes + b.workBytes;
     b.ubBytes = static_cast<uint32_t>(total);
     return total <= chip.ubBytes;
 }

@@ -45,14 +45,16 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
     b.inValues = place(rows * valuePitch);
     b.inKeyStates = place(2 * b.keyStateStride);
     b.inValueStates = place(tile * history);
-    b.inKeyWeights = place(2 * b.keyWeightStride);
-    b.inValueWeights = place(tile * taps);
-    b.inKeyBias = place(2 * keyPitch);
-    b.inValueBias = place(valuePitch);
+    Places before{block};  // one buffer: weights are in it before the rest comes
+    Places& weights = spare == 1 ? before : place;
+    b.inKeyWeights = weights(2 * b.keyWeightStride);
+    b.inValueWeights = weights(tile * taps);
+    b.inKeyBias = weights(2 * keyPitch);
+    b.inValueBias = weights(valuePitch);
     b.inGate = place((channels ? gatePitch * s.gateBytes : kBlockBytes) * chunk / s.elementBytes) * s.elementBytes;
     b.inBeta = place(kBlockBytes * chunk / s.elementBytes) * s.elementBytes;
     b.inGateBias = place(channels && s.gateFold ? AlignUp(p.keyDim, kBlockFloats) * 4 / s.elementBytes : 0) * s.elementBytes;
-    b.inBytes = static_cast<uint32_t>(place.end * s.elementBytes);
+    b.inBytes = static_cast<uint32_t>(Max(before.end, place.end) * s.elementBytes);
 
     const uint64_t widest = Max(p.keyDim, tile), eight = AlignUp(chunk, kBlockFloats), pair = AlignUp(2 * chunk, kBlockFloats);
     const uint64_t stateRow = AlignUp(tile, kBlockFloats), keyRow = 2 * keyPitch;
@@ -64,10 +66,8 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
     b.sumRows = kMaxSumRows;
     while (b.sumRows / 2 >= p.keyDim) b.sumRows /= 2;
 
-    const uint64_t scratch = Max(Max(chunk * Max(keyRow, valuePitch), AlignUp(widest * history, kBlockFloats)),
-                                 3 * (channels ? chunk * gatePitch : eight));
-    const uint64_t taken = narrow ? AlignUp(taps * Max(keyRow, valuePitch) / 2, kBlockFloats) : 0;  // taps in the dtype of qkv
-    b.scratchFloats = static_cast<uint32_t>(Max(scratch, taken));
+    b.scratchFloats = static_cast<uint32_t>(Max(Max(chunk * Max(keyRow, valuePitch), AlignUp(tile * history, kBlockFloats)),
+                                                3 * (channels ? chunk * gatePitch : eight)));
     // RecurrentPrepare::InitWork
     uint64_t floats = (narrow ? rows * (keyRow + valuePitch) : 0) + chunk * (keyRow + valuePitch) + b.scratchFloats;
     floats += (taps + 1) * (keyRow + valuePitch) + 3 * eight + 2 * pair + chunk * 2 * kBlockFloats + pair * kBlockFloats;
@@ -78,8 +78,8 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
     if (!chip.regbase) floats += 3 * eight * kBlockFloats + (channels ? 3 : 2) * keyBlocks + (narrow ? chunk * valuePitch : 0);
     const auto total = [&] {
         b.workBytes = static_cast<uint32_t>((floats + (chip.regbase ? 0 : 2 * b.sumRows * stateRow)) * 4);
-        const uint64_t spared = b.inBytes + (s.keepsConvState && history != 0 ? b.convOutBytes : 0);
-        return b.spare * spared + 2 * b.stateBytes + 2 * AlignUp(b.outBytes, kBlockBytes) + b.workBytes;
+        const uint64_t spared = b.inBytes + b.stateBytes + (s.keepsConvState && history != 0 ? b.convOutBytes : 0);
+        return b.spare * spared + 2 * AlignUp(b.outBytes, kBlockBytes) + b.workBytes;
     };
     while (b.sumRows > 8 && total() > chip.ubBytes) b.sumRows /= 2;
     const uint64_t ubBytes = total();

@@ -145,7 +145,7 @@ private:
         const ConvGroup group = GroupOf(unit.head);
         AscendC::LocalTensor<T> in = inQue_.template DeQue<T>();
         FenceVector();  // the unit before
-        if (unit.newHead) Prepare::UnpackWeights(Prepare::valueWeights_, in, group);
+        if (unit.newHead) Prepare::UnpackWeights(Prepare::valueWeights_, in, group, Prepare::valueWindow_);
         Prepare::FillOldRows(in, group, unit.sequence, unit.firstToken);
         Prepare::Convolve(values_, in, group, Prepare::valueWindow_, Prepare::valueWeights_, unit.tokens);
         inQue_.FreeTensor(in);

@@ -11,7 +11,7 @@ struct RecurrentBuffers {
     uint32_t gatePitch;    // kda: of a row of gate
     uint32_t chunkTokens;  // tokens that are prepared together
 
-    uint32_t spare;        // 2: the next step's input comes while a step computes; 1: there is no room for that
+    uint32_t spare;        // 2: the next step's input and state come while a step computes; 1: no room for that, nor for weights beside it
 
     // One step's input, `spare` buffers: K - 1 + chunkTokens rows of q | k, as many of v, then what is brought when it changes.
     uint32_t inBytes;
@@ -28,7 +28,7 @@ struct RecurrentBuffers {
     uint32_t inBeta;        // bytes; a block per token
     uint32_t inGateBias;    // bytes; kda: the head's row of gate_bias
 
-    uint32_t stateBytes;    // a tile of the state; two buffers
+    uint32_t stateBytes;    // a tile of the state; `spare` buffers
     uint32_t outBytes;      // chunkTokens rows of the result; two buffers
     uint32_t convOutBytes;  // new conv_state of q, of k or of v; `spare` buffers
 

@@ -71,7 +71,7 @@ protected:
     __aicore__ inline void InitConstants(uint32_t widest, uint32_t pair, uint32_t eight) {
         if (history_ != 0) {
             EvenOffsets(stateOffsets_, history_ * sizeof(T), widest);
-            TransposedOffsets(keepKeys_, scratch_, history_, 2 * ub_.keyPitch * sizeof(T), sizeof(T), plan_.keyDim * history_);
+            TransposedOffsets(keepKeys_, keyWeights_, history_, 2 * ub_.keyPitch * sizeof(T), sizeof(T), plan_.keyDim * history_);
         }
         EvenOffsets(weightOffsets_, plan_.taps * sizeof(T), widest);
         // What q and k of a token are multiplied with: dk^-0.5 and 1, over the norm.
@@ -97,8 +97,7 @@ protected:
         AscendC::LocalTensor<T> in = inQue_.template DeQue<T>();
         const ConvGroup keys = Rows::Keys(), values = Rows::Values(step);
         FenceVector();  // the step before
-        if (step.newKeyHead) UnpackWeights(keyWeights_, in, keys);
-        if (step.newValueHead) UnpackWeights(valueWeights_, in, values);
+        if (ub_.spare != 1) TakeWeights(in, step);
         if (step.newKeys) {
             FillOldRows(in, keys, step.sequence, step.firstToken);
             PrepareKeys(in, keys, step.tokens);
@@ -111,6 +110,12 @@ protected:
         if (Rows::keepsConv_ && step.lastOfPiece) KeepConvStates(in, keys, values, step);
         inQue_.FreeTensor(in);
         this->Self().Recur(step, values.rowPitch);
+    }
+
+    __aicore__ inline void TakeWeights(const AscendC::LocalTensor<T>& in, const Step& step) {
+        FenceVector();
+        if (step.newKeyHead) UnpackWeights(keyWeights_, in, Rows::Keys(), keyWindow_);
+        if (step.newValueHead) UnpackWeights(valueWeights_, in, Rows::Values(step), valueWindow_);
     }
 
     __aicore__ inline void FillOut(const Step& step) {
@@ -135,12 +140,12 @@ protected:
         outQue_.EnQue(out);
     }
 
-    // weights[j] = tap j of all channels, weights[K] = bias
+    // weights[j] = tap j of all channels, weights[K] = bias. 16-bit ones on their way through the group's window.
     __aicore__ inline void UnpackWeights(const AscendC::LocalTensor<float>& weights, const AscendC::LocalTensor<T>& in,
-                                         const ConvGroup& group) {
+                                         const ConvGroup& group, const AscendC::LocalTensor<float>& window) {
         const uint32_t count = plan_.taps * group.rowPitch;
         AscendC::LocalTensor<T> planes;
-        if constexpr (kNarrow) planes = scratch_.template ReinterpretCast<T>();
+        if constexpr (kNarrow) planes = window.template ReinterpretCast<T>();
         else planes = weights;
         AscendC::Duplicate(AsBits(planes), Bits<T>(0), static_cast<int32_t>(count));
         FenceVector();

@@ -47,7 +47,7 @@ public:
         pipe->InitBuffer(inQue_, ub_.spare, ub_.inBytes);
         pipe->InitBuffer(outQue_, 2, ub_.outBytes);
         if (keepsConv_) pipe->InitBuffer(convOutQue_, ub_.spare, ub_.convOutBytes);
-        pipe->InitBuffer(stateBuf_, 2 * ub_.stateBytes);
+        pipe->InitBuffer(stateBuf_, ub_.spare * ub_.stateBytes);
         partRows_ = AlignUp(CeilDiv(plan_.keyDim, kStateParts), kStateRows);
         for (uint32_t slot = 0; slot < 2; ++slot)
             for (uint32_t part = 0; part < kStateParts; ++part) {
@@ -72,7 +72,7 @@ public:
             CopyOut(step);
             if (more && ub_.spare == 1) CopyIn(ahead);
         }
-        for (uint32_t slot = 0; slot < Min(loads_, 2); ++slot)
+        for (uint32_t slot = 0; slot < Min(loads_, ub_.spare); ++slot)
             for (uint32_t part = 0; part < StateParts(); ++part) AscendC::WaitFlag<AscendC::HardEvent::MTE3_MTE2>(stored_[slot][part]);
         if (plan_.wholeItems == 0 && keepsConv_) {
             AscendC::SyncAll();  // all cores have read the conv_state of q and k
@@ -122,7 +122,7 @@ protected:
     __aicore__ inline bool ReadsConvState(const Sequence& sequence) const { return keepsConv_ && !sequence.fresh; }
 
     __aicore__ inline AscendC::LocalTensor<float> StateTile(uint32_t index) const {
-        return stateBuf_.template Get<float>()[index % 2 * (ub_.stateBytes / sizeof(float))];
+        return stateBuf_.template Get<float>()[index % ub_.spare * (ub_.stateBytes / sizeof(float))];
     }
 
     // The K - 1 + tokens rows of a group that end with the step's tokens, those before the sequence left out, and the conv_state they come
@@ -150,15 +150,25 @@ protected:
         if (hasBias_) CopyRowsTo(in[group.bias], group.partPitch, bias_[channel], group.parts, group.channels, apart);
     }
 
+    __aicore__ inline void CopyNewWeights(const AscendC::LocalTensor<T>& in, const Step& step) {
+        if (step.newKeyHead) CopyWeights(in, Keys(), KeyChannel(step.keyHead, 0));
+        if (step.newValueHead) CopyWeights(in, Values(step), ValueChannel(step));
+    }
+
     __aicore__ inline void CopyIn(const Step& step) {
         if (!step.live) return;
+        if (ub_.spare == 1 && (step.newKeyHead || step.newValueHead)) {
+            const AscendC::LocalTensor<T> weights = inQue_.template AllocTensor<T>();
+            CopyNewWeights(weights, step);
+            inQue_.EnQue(weights);
+            const AscendC::LocalTensor<T> ready = inQue_.template DeQue<T>();
+            Self().TakeWeights(ready, step);
+            inQue_.FreeTensor(ready);
+        }
         AscendC::LocalTensor<T> in = inQue_.template AllocTensor<T>();
-        const ConvGroup keys = Keys(), values = Values(step);
-        const uint32_t channel = KeyChannel(step.keyHead, 0);
-        if (step.newKeys) CopyWindow(in, keys, channel, step.sequence, step.firstToken, step.tokens);
-        if (step.newKeyHead) CopyWeights(in, keys, channel);
-        CopyWindow(in, values, ValueChannel(step), step.sequence, step.firstToken, step.tokens);
-        if (step.newValueHead) CopyWeights(in, values, ValueChannel(step));
+        if (ub_.spare != 1) CopyNewWeights(in, step);
+        if (step.newKeys) CopyWindow(in, Keys(), KeyChannel(step.keyHead, 0), step.sequence, step.firstToken, step.tokens);
+        CopyWindow(in, Values(step), ValueChannel(step), step.sequence, step.firstToken, step.tokens);
         if (step.tokens != 0) CopyGates(in, step);
         inQue_.EnQue(in);
         if (step.firstOfPiece) CopyState(step);
@@ -196,12 +206,12 @@ protected:
     // and leaves while the next one is updated.
     __aicore__ inline uint32_t StateParts() const { return CeilDiv(plan_.keyDim, partRows_); }
     __aicore__ inline uint32_t PartRows(uint32_t part) const { return Min(partRows_, plan_.keyDim - part * partRows_); }
-    // The tile stays in one of two buffers from its load to its store; the other one's store must be over before the next load.
+    // The tile stays in its buffer from its load to its store, which must be over before the buffer's next load.
     __aicore__ inline void CopyState(const Step& step) {
-        const uint32_t slot = loads_ % 2, pitch = RowPitch<float>(step.columns);
+        const uint32_t slot = loads_ % ub_.spare, pitch = RowPitch<float>(step.columns);
         for (uint32_t part = 0; part < StateParts(); ++part) {
             const uint32_t row = part * partRows_;
-            if (loads_ >= 2) AscendC::WaitFlag<AscendC::HardEvent::MTE3_MTE2>(stored_[slot][part]);
+            if (loads_ >= ub_.spare) AscendC::WaitFlag<AscendC::HardEvent::MTE3_MTE2>(stored_[slot][part]);
             if (ReadsState(step))
                 CopyRowsIn(StateTile(loads_)[row * pitch], state_[StateOffset(step) + static_cast<uint64_t>(row) * plan_.valueDim],
                            PartRows(part), step.columns, plan_.valueDim);
@@ -210,8 +220,8 @@ protected:
         ++loads_;
     }
     // For Compute, once per part and piece: before its first use and after its last.
-    __aicore__ inline void TakePart(uint32_t part) { AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(loaded_[pieces_ % 2][part]); }
-    __aicore__ inline void GivePart(uint32_t part) { AscendC::SetFlag<AscendC::HardEvent::V_MTE3>(updated_[pieces_ % 2][part]); }
+    __aicore__ inline void TakePart(uint32_t part) { AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(loaded_[pieces_ % ub_.spare][part]); }
+    __aicore__ inline void GivePart(uint32_t part) { AscendC::SetFlag<AscendC::HardEvent::V_MTE3>(updated_[pieces_ % ub_.spare][part]); }
     __aicore__ inline void TakeState() {
         for (uint32_t part = 0; part < StateParts(); ++part) TakePart(part);
     }
@@ -227,7 +237,7 @@ protected:
             outQue_.FreeTensor(out);
         }
         if (!step.live || !step.lastOfPiece) return;
-        const uint32_t slot = pieces_ % 2, pitch = RowPitch<float>(step.columns);
+        const uint32_t slot = pieces_ % ub_.spare, pitch = RowPitch<float>(step.columns);
         for (uint32_t part = 0; part < StateParts(); ++part) {
             const uint32_t row = part * partRows_;
             AscendC::WaitFlag<AscendC::HardEvent::V_MTE3>(updated_[slot][part]);
