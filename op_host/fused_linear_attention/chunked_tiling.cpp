@@ -14,16 +14,17 @@ constexpr uint64_t kWindowBytes = 96 << 20;  // of the workspace that grows with
 constexpr uint64_t kMaxWindow = 128;      // chunks: of op_kernel/fused_linear_attention/chunked_solve.h
 constexpr uint64_t kMinMeanTokens = kChunkTokens + 1;  // of a sequence: one chunk or less has no scan to split
 
-// Cycles of the 910B family; they only weigh plans against each other.
+// Cycles of the 910B family, of which the 950 takes up to a third less; they only weigh plans against each other.
 constexpr uint64_t kCyclesOfStages = 12000;      // of a window: SyncAll, first copies
 constexpr uint64_t kCyclesPerHeadChunk = 6000;   // convolution of 64 tokens of 128 channels
 constexpr uint64_t kCyclesPerSolve = 12000;      // of a value head and chunk
 constexpr uint64_t kCyclesPerStep = 4500, kCyclesPerStepTile = 3500;  // of a state and chunk: from operand to operand; for 128 columns
 constexpr uint64_t kBusyPerStep = 2200, kBusyPerStepTile = 1200;      // of them those that no other lane uses
+constexpr uint64_t kFloatSumsPerCycle = 256;  // of the 950's cube, for float32: 16 x 16
 
 bool Takes(const FusedLinearAttentionShape& s, const ChipSpec& chip) {
     const uint64_t keyDim = static_cast<uint64_t>(s.heads.keyDim), valueDim = static_cast<uint64_t>(s.heads.valueDim);
-    return !chip.regbase && chip.cubeCores != 0 && chip.ubBytes >= kSolveBytes && s.type->state == linear_attention::State::kDelta &&
+    return chip.cubeCores != 0 && chip.ubBytes >= kSolveBytes && s.type->state == linear_attention::State::kDelta &&
            s.type->gate == linear_attention::Gate::kPerHead && s.useQkL2norm && keyDim <= kMaxHead && valueDim <= kMaxHead &&
            keyDim % kFractal == 0 && valueDim % kFractal == 0 && s.batch * s.length >= kMinMeanTokens * s.sequences;
 }
@@ -104,7 +105,9 @@ uint64_t TileChunked(FusedLinearAttentionTilingData& p, const FusedLinearAttenti
     const auto scan = [&](uint64_t tile) {
         const uint64_t perBlock = CeilDiv(heads * CeilDiv(p.valueDim, tile), w.cubeCores);
         const uint64_t chain = kCyclesPerStep + kCyclesPerStepTile * tile / kMaxHead;
-        const uint64_t busy = kBusyPerStep + kBusyPerStepTile * tile / kMaxHead;
+        const uint64_t products = kChunkTokens * (kChunkTokens * p.keyDim + 2 * kChunkTokens * tile + 3 * tile * p.keyDim);
+        const uint64_t multiply = chip.regbase && operand == 4 ? products / kFloatSumsPerCycle : 0;  // else in the shadow of the copies
+        const uint64_t busy = Max(kBusyPerStep + kBusyPerStepTile * tile / kMaxHead, multiply);
         return perBlock * Max(busy, chain / lanesOf(tile)) * CeilDiv(chunks, s.sequences);
     };
     const uint64_t tile = half < p.valueDim && scan(half) < scan(p.valueDim) ? half : p.valueDim;

@@ -44,6 +44,18 @@ __aicore__ inline void AddRows(const AscendC::LocalTensor<float>& dst, const Asc
         }
 }
 
+// dst = src * block[0], `count` floats; block holds 8 copies.
+__aicore__ inline void MulByBlock(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& src,
+                                  const AscendC::LocalTensor<float>& block, uint32_t count) {
+    const uint32_t repeats = count / kLanes, tail = count % kLanes;
+    for (uint32_t r = 0; r < repeats; r += kMaxRepeats)
+        AscendC::Mul(dst[r * kLanes], src[r * kLanes], block, static_cast<uint64_t>(kLanes),
+                     static_cast<uint8_t>(Min(kMaxRepeats, repeats - r)), BinaryStrides(0, 8, 8, 0));
+    if (tail != 0)
+        AscendC::Mul(dst[repeats * kLanes], src[repeats * kLanes], block, static_cast<uint64_t>(tail), static_cast<uint8_t>(1),
+                     BinaryStrides(0, 8, 8, 0));
+}
+
 // data[r, 0:lanes] *= blocks[r]: a block holds 8 copies of one value.
 __aicore__ inline void MulRowsByBlock(const AscendC::LocalTensor<float>& data, const AscendC::LocalTensor<float>& blocks,
                                       uint32_t lanes, uint32_t rows, uint32_t pitch) {
@@ -57,16 +69,7 @@ __aicore__ inline void MulRowsByBlock(const AscendC::LocalTensor<float>& data, c
             }
         return;
     }
-    const uint32_t repeats = lanes / kLanes, tail = lanes % kLanes;
-    for (uint32_t row = 0; row < rows; ++row) {
-        const AscendC::LocalTensor<float> line = data[row * pitch], block = blocks[row * kBlockFloats];
-        for (uint32_t r = 0; r < repeats; r += kMaxRepeats)
-            AscendC::Mul(line[r * kLanes], line[r * kLanes], block, static_cast<uint64_t>(kLanes),
-                         static_cast<uint8_t>(Min(kMaxRepeats, repeats - r)), BinaryStrides(0, 8, 8, 0));
-        if (tail != 0)
-            AscendC::Mul(line[repeats * kLanes], line[repeats * kLanes], block, static_cast<uint64_t>(tail), static_cast<uint8_t>(1),
-                         BinaryStrides(0, 8, 8, 0));
-    }
+    for (uint32_t row = 0; row < rows; ++row) MulByBlock(data[row * pitch], data[row * pitch], blocks[row * kBlockFloats], lanes);
 }
 
 // data[r, 0:width] = sum of the `count` pieces of `width` floats that row r consists of. Halves are added until one piece is

@@ -1,4 +1,4 @@
-// The chunked plan of the gated delta rule on the 910B family: windows of chunks, for each
+// The chunked plan of the gated delta rule: windows of chunks, for each
 //
 //   vector  q, k, v                    ChunkedPrepare
 //   cube    K K^T, K Q^T               ChunkedCube::Products   } the vector cores of a block solve one pair of items

@@ -1,5 +1,5 @@
-// Products on a cube core of the 910B family: GM -> L1 -> L0 -> sums. Operands lie in L1 as rows of fractals ("ZZ": 16 rows, then along
-// the row).
+// Products on a cube core: GM -> L1 -> L0 -> sums. Operands lie in L1 as rows of fractals ("ZZ": 16 rows, then along the row). The left
+// one is ZZ in L0 too on the 910B family, NZ on the 950, which is how the right one lies, transposed.
 #pragma once
 
 #include "../common/rows_copy.h"
@@ -30,6 +30,14 @@ template <>
 struct QuantTo<bfloat16_t> {
     static constexpr AscendC::QuantMode_t kMode = AscendC::F322BF16;
 };
+
+#if defined(__DAV_C310__)
+template <AscendC::CO2Layout layout>
+using FixpipeParams = AscendC::FixpipeParamsC310<layout>;
+#else
+template <AscendC::CO2Layout>
+using FixpipeParams = AscendC::FixpipeParamsV220;
+#endif
 
 template <typename Tc>
 class ChunkedMatmul {
@@ -88,7 +96,7 @@ public:
     template <typename Out>
     __aicore__ inline void Finish(const AscendC::GlobalTensor<Out>& to, const AscendC::LocalTensor<float>& sums, uint32_t m, uint32_t n,
                                   uint32_t rows, uint32_t pitch) {
-        AscendC::FixpipeParamsV220 params;
+        FixpipeParams<AscendC::CO2Layout::ROW_MAJOR> params;
         params.nSize = static_cast<uint16_t>(n);
         params.mSize = static_cast<uint16_t>(rows);
         params.srcStride = static_cast<uint16_t>(m);
@@ -101,11 +109,11 @@ public:
     }
     // Sums as an operand in L1.
     __aicore__ inline void Keep(const AscendC::LocalTensor<Tc>& to, const AscendC::LocalTensor<float>& sums, uint32_t m, uint32_t n) {
-        AscendC::FixpipeParamsV220 params;
+        FixpipeParams<AscendC::CO2Layout::NZ> params;
         params.nSize = static_cast<uint16_t>(n);
         params.mSize = kFractalRows;
         params.srcStride = static_cast<uint16_t>(m);
-        params.dstStride = kFractalRows;
+        params.dstStride = kKeptFractal;
         params.quantPre = QuantTo<Tc>::kMode;
         params.isChannelSplit = kParts == 2;
         sumL0_.EnQue(sums);
@@ -116,9 +124,18 @@ public:
     }
 
 private:
-    // Columns [at, at + depth) of left as ZZ.
+#if defined(__DAV_C310__)
+    static constexpr uint32_t kKeptFractal = kFractal;  // from one to the next in L1: elements
+#else
+    static constexpr uint32_t kKeptFractal = kFractalRows;  // blocks of 32 B
+#endif
+
+    // Columns [at, at + depth) of left.
     __aicore__ inline void LoadLeft(const Operand<Tc>& left, uint32_t m, uint32_t k, uint32_t at, uint32_t depth) {
         const AscendC::LocalTensor<Tc> to = leftL0_.template AllocTensor<Tc>();
+#if defined(__DAV_C310__)
+        LoadAcross(to, left.data, left.transposed, m, k, at, depth);
+#else
         const uint32_t across = depth / kC0;
         if (left.transposed) {
             for (uint32_t row = 0; row < depth; row += kFractalRows)
@@ -129,20 +146,26 @@ private:
             for (uint32_t row = 0; row < m; row += kFractalRows)
                 LoadFractals(to[row * depth], left.data[row * k + at * kFractalRows], across, 0);
         }
+#endif
         leftL0_.EnQue(to);
     }
-    // Rows [at, at + depth) of right as ZN.
+    // Rows [at, at + depth) of right.
     __aicore__ inline void LoadRight(const Operand<Tc>& right, uint32_t n, uint32_t k, uint32_t at, uint32_t depth) {
         const AscendC::LocalTensor<Tc> to = rightL0_.template AllocTensor<Tc>();
-        const uint32_t down = n / kFractalRows;
-        if (right.transposed) {
-            for (uint32_t column = 0; column < n; column += kFractalRows)
-                LoadFractals(to[column * kC0], right.data[column * k + at * kFractalRows], depth / kC0, down - 1);
-        } else {
-            for (uint32_t row = 0; row < depth; row += kFractalRows)
-                LoadSquares(to[row * n], right.data, (at + row) * n, down, 0, down - 1);
-        }
+        LoadAcross(to, right.data, !right.transposed, n, k, at, depth);
         rightL0_.EnQue(to);
+    }
+    // [side, depth] as NZ, of a matrix stored as [side, k], or as [k, side] (`turned`).
+    static __aicore__ inline void LoadAcross(const AscendC::LocalTensor<Tc>& to, const AscendC::LocalTensor<Tc>& from, bool turned,
+                                             uint32_t side, uint32_t k, uint32_t at, uint32_t depth) {
+        const uint32_t down = side / kFractalRows;
+        if (turned) {
+            for (uint32_t row = 0; row < depth; row += kFractalRows)
+                LoadSquares(to[row * side], from, (at + row) * side, down, 0, down - 1);
+        } else {
+            for (uint32_t row = 0; row < side; row += kFractalRows)
+                LoadFractals(to[row * kC0], from[row * k + at * kFractalRows], depth / kC0, down - 1);
+        }
     }
     // `count` fractals that follow each other, `gap` fractals between them in L0.
     static __aicore__ inline void LoadFractals(const AscendC::LocalTensor<Tc>& to, const AscendC::LocalTensor<Tc>& from, uint32_t count,

@@ -5,7 +5,7 @@
 
 #include "chunked_chunks.h"
 #include "chunked_cube.h"
-#include "state_membase.h"
+#include "recurrent_prepare.h"
 
 namespace hc {
 

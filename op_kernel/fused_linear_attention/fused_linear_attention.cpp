@@ -1,8 +1,8 @@
 // qkv -> convolution -> gated delta rule, kda or gate -> attn_out; conv_state and recurrent_state in place.
+#include "chunked.h"
 #if defined(__DAV_C310__)
 #include "recurrent_regbase.h"
 #else
-#include "chunked.h"
 #include "recurrent_membase.h"
 #endif
 #include "short_conv.h"
@@ -32,15 +32,12 @@ __aicore__ inline void Run(const LinearAttentionTensors& tensors, const FusedLin
     else op.Refuse();
 }
 
-// The 950's plans do not ask for it.
 template <typename T, typename G>
 __aicore__ inline void RunChunked(const LinearAttentionTensors& tensors, GM_ADDR workspace, const FusedLinearAttentionTilingData& plan,
                                   AscendC::TPipe* pipe) {
-#if !defined(__DAV_C310__)
     Chunked<T, G> op;
     op.Init(tensors, workspace, &plan, pipe);
     op.Process();
-#endif
 }
 
 }  // namespace hc

@@ -8,18 +8,6 @@ namespace hc {
 
 constexpr uint32_t kGroupRows = 128;  // rows of the state whose factors are in UB as blocks
 
-// dst = src * block[0], `count` floats; block holds 8 copies.
-__aicore__ inline void MulByBlock(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& src,
-                                  const AscendC::LocalTensor<float>& block, uint32_t count) {
-    const uint32_t repeats = count / kLanes, tail = count % kLanes;
-    for (uint32_t r = 0; r < repeats; r += kMaxRepeats)
-        AscendC::Mul(dst[r * kLanes], src[r * kLanes], block, static_cast<uint64_t>(kLanes),
-                     static_cast<uint8_t>(Min(kMaxRepeats, repeats - r)), BinaryStrides(0, 8, 8, 0));
-    if (tail != 0)
-        AscendC::Mul(dst[repeats * kLanes], src[repeats * kLanes], block, static_cast<uint64_t>(tail), static_cast<uint8_t>(1),
-                     BinaryStrides(0, 8, 8, 0));
-}
-
 // sums[r] = state[r] * factor[r], or += with kAdd, for rows r < `rows` <= 255
 template <bool kAdd>
 __aicore__ inline void WeighRows(const AscendC::LocalTensor<float>& sums, const AscendC::LocalTensor<float>& state,

@@ -9,14 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from linear_attention_cases import CHUNKED, KDA, RECURRENT, VARLEN, Case, attributes_of, inputs_of, run
+from linear_attention_cases import CHUNKED, FAMILIES, KDA, RECURRENT, VARLEN, Case, attributes_of, inputs_of, on_every_chip, run
 
 from custom_ops import reference_linear_attention as reference
 
-SOCS = ("ascend910b", "ascend910_93")
 PLAIN, ALIKE = {2: 2e-3, 4: 5e-6}, {2: 5e-3, 4: 5e-6}  # by the bytes of an element
+on_both = pytest.mark.parametrize("soc", FAMILIES)
 ROUNDING = {torch.bfloat16: 2**-9, torch.float16: 2**-12, torch.float32: 2**-24}
-on_every_chip = pytest.mark.parametrize("soc", SOCS)
 
 
 def tensors_of(case: Case, rng, law: str) -> dict:
@@ -40,23 +39,24 @@ def places(case: Case):
     return [(0, slice(first, last)) for first, last in zip(case.ends, case.ends[1:])]
 
 
-def relative_rms(got, exact, axes):
-    """Over `axes`; no error where both are zeros."""
+def relative_rms(got, exact, axes, floor):
+    """Over `axes`, of what the error exceeds `floor` by; no error where both are zeros."""
     error, size = (np.sqrt((np.asarray(x, np.float64) ** 2).mean(axes)) for x in (got - exact, exact))
+    error = np.maximum(error - floor, 0)
     return np.divide(error, size, out=error.copy(), where=size != 0)
 
 
-def assert_close(got, case: Case, tensors: dict, limit: float, where=""):
+def assert_close(got, case: Case, tensors: dict, limit: float, where="", floor=0.0):
     want = reference.fused_linear_attention(**tensors, **attributes_of(case), token_major=True)
     out, conv, state = (None if part is None else part.double().numpy() for part in got)
     assert np.array_equal(np.isnan(out), np.isnan(want[0])), where
     for row, tokens in places(case):
         if tokens.start != tokens.stop:
-            worst = relative_rms(out[row, tokens], want[0][row, tokens], (0, 2)).max()
+            worst = relative_rms(out[row, tokens], want[0][row, tokens], (0, 2), floor).max()
             assert worst <= limit + ROUNDING[got[0].dtype], f"{where} attn_out of tokens {tokens}: {worst:.2e}"
     assert conv is None or np.array_equal(conv, want[1]), f"{where} conv_state holds inputs as they were"
     if state is not None:
-        worst = relative_rms(state, want[2], (2, 3)).max()
+        worst = relative_rms(state, want[2], (2, 3), floor).max()
         assert worst <= limit, f"{where} recurrent_state: {worst:.2e}"
 
 
@@ -93,38 +93,41 @@ def test_matches_oracle(case, law, soc, rng):
     assert all(torch.equal(tensors[name], before[name]) for name in tensors)
 
 
+@on_both
 @pytest.mark.parametrize("ends, dtype", [((), "float32"), ((0, 100, 8300, 8301, 8500), "float16")], ids=["one", "several"])
-def test_windows(ends, dtype, rng):
+def test_windows(ends, dtype, soc, rng):
     """More chunks than are in the workspace at a time: the state of a sequence that is cut goes on in the next window."""
     case = Case(length=ends[-1] if ends else 8400, ends=ends, heads=(1, 1), dims=(16, 16), dtype=dtype)
     tensors = inputs_of(case, rng)
-    got, report = run("ascend910_93", case, tensors)
+    got, report = run(soc, case, tensors)
     assert report.findings == [] and report.tiling_key == CHUNKED
     assert -(-case.length // 64) > report.plan["chunked"]["windowChunks"]
     assert_close(got, case, tensors, limit_of(case, "model"))
 
 
+@on_both
 @pytest.mark.parametrize("case", [
     Case(length=200, heads=(1, 3), dims=(64, 128)), Case(length=200, batch=2, heads=(2, 2), dims=(64, 64), dtype="float32"),
     Case(**VARLEN | {"length": 640, "ends": (0, 0, 3, 3, 200, 201, 500, 640)}, heads=(2, 4), dims=(32, 64)),
 ], ids=str)
-def test_results_do_not_depend_on_how_the_simulator_runs(case, rng):
+def test_results_do_not_depend_on_how_the_simulator_runs(case, soc, rng):
     tensors = inputs_of(case, rng)
-    want, _ = run("ascend910_93", case, tensors)
+    want, _ = run(soc, case, tensors)
     for options in ({}, {"host_threads": 1}, {"checks": False}, {"adversarial_seed": 1}, {"adversarial_seed": 2}):
-        got, _ = run("ascend910_93", case, tensors, **options)
+        got, _ = run(soc, case, tensors, **options)
         assert all(torch.equal(one, other) for one, other in zip(got, want)), options
 
 
+@on_both
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_cuts_anywhere(dtype, rng):
+def test_cuts_anywhere(dtype, soc, rng):
     """Several calls that hand on the states, some of them of the recurrent plan: within the bounds of one call."""
     case = Case(length=330, heads=(1, 2), dims=(64, 64), dtype=dtype)
     tensors = inputs_of(case, rng)
     carried, outs, keys = dict(tensors), [], []
     for first, last in ((0, 130), (130, 131), (131, 140), (140, 330)):
         part = carried | {name: tensors[name][:, first:last].contiguous() for name in ("qkv", "gate", "beta")}
-        (out, *states), report = run("ascend910_93", replace(case, length=last - first), part)
+        (out, *states), report = run(soc, replace(case, length=last - first), part)
         outs.append(out)
         keys.append(report.tiling_key)
         carried |= dict(zip(("conv_state", "recurrent_state"), states))
@@ -132,12 +135,14 @@ def test_cuts_anywhere(dtype, rng):
     assert_close((torch.cat(outs, 1), carried["conv_state"], carried["recurrent_state"]), case, tensors, 2 * limit_of(case, "model"))
 
 
+@on_both
 @pytest.mark.parametrize("dtype, values, state", [
     ("bfloat16", 2.0**20, 1.0), ("bfloat16", 2.0**10, 2.0**20),
     ("bfloat16", 2.0**-14, 2.0**-14), ("float16", 30000.0, 0.0), ("float16", 1.0, 1e4),
     ("float32", 2.0**60, 2.0**60)], ids=str)
-def test_values_and_states_of_any_size(dtype, values, state, rng):
-    """What v and the state are divided by keeps them within float16: up to 2^20 with room to grow by 2^10."""
+def test_values_and_states_of_any_size(dtype, values, state, soc, rng):
+    """What v and the state are divided by keeps them within float16: up to 2^20 with room to grow by 2^10. What forgets most of a large
+    state within a chunk keeps 2^-24 of it as an error: the decay there is a factor of a float16 key."""
     case = Case(length=200, heads=(1, 2), dims=(64, 64), dtype=dtype, bias=False)
     tensors = inputs_of(case, rng)
     channels = slice(2 * 64, None)
@@ -145,9 +150,10 @@ def test_values_and_states_of_any_size(dtype, values, state, rng):
     tensors["qkv"][:, :, channels] = v.clamp(max=6e4 if dtype == "float16" else 1e30).to(tensors["qkv"].dtype)
     tensors["conv_weight"][channels] = torch.tensor([0, 0, 0, 1.0], dtype=tensors["qkv"].dtype)
     tensors["recurrent_state"] *= state
-    got, report = run("ascend910_93", case, tensors)
+    got, report = run(soc, case, tensors)
     assert report.findings == [] and report.tiling_key == CHUNKED
-    assert_close(got, case, tensors, limit_of(case, "model"))
+    largest = max(tensors["qkv"][:, :, channels].abs().max().item(), tensors["recurrent_state"].abs().max().item())
+    assert_close(got, case, tensors, limit_of(case, "model"), floor=0.0 if dtype == "float32" else 2**-24 * largest)
 
 
 @on_every_chip
@@ -176,19 +182,20 @@ def test_sequences_keep_to_themselves(soc, rng):
         assert state[4].count_nonzero() == 0, "an empty sequence that starts anew"
 
 
+@on_both
 @pytest.mark.parametrize("ends", [(1, 200, 400), (0, 300, 200, 400), (0, 200, 399), (0, 500, 400)], ids=str)
-def test_boundaries_out_of_order_give_nan_and_touch_no_state(ends, rng):
+def test_boundaries_out_of_order_give_nan_and_touch_no_state(ends, soc, rng):
     case = Case(length=400, ends=ends, heads=(1, 1), dims=(32, 32))
     tensors = inputs_of(case, rng)
-    (out, *states), report = run("ascend910_93", case, tensors)
+    (out, *states), report = run(soc, case, tensors)
     assert report.findings == [] and report.tiling_key == CHUNKED and out.isnan().all()
     assert all(torch.equal(state, tensors[name]) for name, state in zip(("conv_state", "recurrent_state"), states))
 
 
-@pytest.mark.parametrize("case, soc", [
-    (Case(length=64, heads=(1, 2), dims=(128, 128)), "ascend910_93"), (Case(length=130, heads=(1, 2), dims=(127, 128)), "ascend910_93"),
-    (Case(length=130, heads=(1, 2), dims=(32, 32), norm=False, law="tiny"), "ascend910_93"),
-    (Case(type=KDA, length=130, heads=(1, 2), dims=(32, 32)), "ascend910_93"), (Case(length=130, heads=(1, 2), dims=(32, 32)), "ascend950"),
+@on_both
+@pytest.mark.parametrize("case", [
+    Case(length=64, heads=(1, 2), dims=(128, 128)), Case(length=130, heads=(1, 2), dims=(127, 128)),
+    Case(length=130, heads=(1, 2), dims=(32, 32), norm=False, law="tiny"), Case(type=KDA, length=130, heads=(1, 2), dims=(32, 32)),
 ], ids=str)
 def test_the_recurrent_plan_takes_what_is_not_for_chunks(case, soc, rng):
     _, report = run(soc, case, inputs_of(case, rng), checks=False)

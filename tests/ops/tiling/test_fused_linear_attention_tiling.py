@@ -64,8 +64,7 @@ def test_recurrent(chip, attn_type, batch, length, key_heads, ratio, key_dim, ta
     assert 128 % buffers.sumRows == 0, "groups of rows start at row 0 of the sums"
 
 
-@given(chip=st.sampled_from([plans.CHIPS["A48"], plans.CHIPS["A40"], Chip(2, 196608, False, 1)]), batch=batches,
-       length=st.one_of(st.integers(65, 700), st.sampled_from([8192, 65536, 1 << 20])), key_heads=st.sampled_from([1, 2, 3, 16]),
+@given(chip=st.sampled_from([*plans.CHIPS.values(), Chip(2, 196608, False, 1)]), batch=batches, length=st.one_of(st.integers(65, 700), st.sampled_from([8192, 65536, 1 << 20])), key_heads=st.sampled_from([1, 2, 3, 16]),
        ratio=st.sampled_from([1, 2, 3, 8]), key_dim=st.sampled_from([16, 64, 96, 128]), value_dim=st.sampled_from([16, 64, 96, 112, 128]),
        taps=taps, element_bytes=element_bytes, packed=st.booleans(), fold=st.booleans())
 def test_chunked(chip, batch, length, key_heads, ratio, key_dim, value_dim, taps, element_bytes, packed, fold):
@@ -96,13 +95,13 @@ def test_chunked(chip, batch, length, key_heads, ratio, key_dim, value_dim, taps
     assert window <= 4 or starts[8] <= 97 << 20, "what grows with the window is bounded"
 
 
+@pytest.mark.parametrize("chip", plans.CHIPS)
 @pytest.mark.parametrize("changes", [
     dict(attn_type="kda"), dict(length=64), dict(length=640, sequences=10), dict(dims=(127, 128)), dict(dims=(128, 144)), dict(norm=False),
 ], ids=str)
-def test_what_is_not_for_chunks(changes):
-    assert plans.linear_attention(plans.CHIPS["A48"], length=1024).kernel == CHUNKED
-    assert plans.linear_attention(plans.CHIPS["A48"], **dict(length=1024) | changes).kernel == RECURRENT
-    assert plans.linear_attention(plans.CHIPS["D64"], length=1024).kernel == RECURRENT
+def test_what_is_not_for_chunks(changes, chip):
+    assert plans.linear_attention(plans.CHIPS[chip], length=1024).kernel == CHUNKED
+    assert plans.linear_attention(plans.CHIPS[chip], **dict(length=1024) | changes).kernel == RECURRENT
 
 
 @given(chip=chips, batch=batches, length=lengths, taps=taps,

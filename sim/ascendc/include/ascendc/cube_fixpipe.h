@@ -158,6 +158,11 @@ void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const Fixpip
              sim::Location where = sim::Location::Here()) {
     sim::cube::Issue<T, U>(dst, src, sim::cube::Common(intriParams, where), config.format, true, where);
 }
+template <typename T, typename U, const FixpipeConfig& config = CFG_NZ>
+void Fixpipe(const LocalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsC310<config.format>& intriParams,
+             sim::Location where = sim::Location::Here()) {
+    sim::cube::Issue<T, U>(dst, src, sim::cube::Common(intriParams, where), config.format, true, where);
+}
 #endif
 
 }  // namespace AscendC
