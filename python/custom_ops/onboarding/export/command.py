@@ -1,0 +1,51 @@
+"""`custom-ops onboard export`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from . import FORMATS, export
+
+
+@click.command("export")
+@click.argument("model_dir", type=click.Path(file_okay=False))
+@click.option("--format", "format", required=True, type=click.Choice(list(FORMATS)), help="Of the file that is written.")
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="File to write.")
+@click.option("--type", "type", default=None, metavar="TYPE", help="gguf: f32, f16 (default), bf16 or q8_0.")
+@click.option("--no-tokenizer", is_flag=True, help="gguf: without the tokenizer, for use with token ids.")
+@click.option("--pre", default=None, metavar="NAME", help="gguf: llama.cpp's name of the pre-tokenizer, where its rules are not known.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option("--map-dir", "map_dirs", multiple=True, type=click.Path(file_okay=False), metavar="DIR",
+              help="Folder with maps of your own, *.toml; may be repeated.")
+def command(model_dir, format, output, type, no_tokenizer, pre, force, map_dirs):
+    """Write a model directory in the format of another runtime.
+
+    The weights are streamed: the peak of memory is the largest tensor, not the model. The file appears when it is complete.
+    """
+    options = {name: value for name, value in (("type", type), ("pre", pre)) if value is not None}
+    if no_tokenizer:
+        options["tokenizer"] = False
+    with _bar() as progress:
+        report = export(model_dir, format, output, map_dirs=map_dirs, overwrite=force, progress=progress, **options)
+    for note in report.notes:
+        click.echo(f"note: {note}", err=True)
+    click.echo(f"{output}: {report.tensors} tensors, {report.nbytes / 1e6:.1f} MB")
+
+
+class _bar:
+    """Progress on a terminal, nothing elsewhere."""
+
+    def __enter__(self):
+        self._bar = None
+        return self._show if sys.stderr.isatty() else None
+
+    def _show(self, done: int, of: int) -> None:
+        if self._bar is None:
+            self._bar = click.progressbar(length=of, label="tensors", file=sys.stderr)
+        self._bar.update(1)
+
+    def __exit__(self, *error):
+        if self._bar is not None:
+            self._bar.render_finish()

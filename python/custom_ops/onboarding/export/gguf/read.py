@@ -1,0 +1,93 @@
+"""A GGUF file into LlmModel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from ...architecture import Architecture
+from ...errors import OnboardingError
+from ...model import LlmModel
+from . import families
+from .keys import Keys
+from .package import gguf
+from .rope import FACTORS, with_factors
+from .tensors import rows
+from .types import decode
+
+
+class GgufFile:
+    """Keys and tensors of a file; the tensors stay in the file until they are read.
+
+    values: key -> number, text or list; the vocabulary's lists are left out unless `words` is set.
+    """
+
+    def __init__(self, path: str | Path, words: bool = False):
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise OnboardingError(f"{self.path}: no such file")
+        try:
+            reader = gguf().GGUFReader(self.path)
+            self.values = {name: field.contents() for name, field in reader.fields.items()
+                           if not name.startswith("GGUF.") and (words or not name.startswith("tokenizer."))}
+        except OnboardingError:
+            raise
+        except Exception as error:  # the package checks little: a damaged file ends in whatever numpy or a lookup raises
+            raise OnboardingError(f"{self.path}: not a GGUF file, or damaged: {error}") from error
+        self.tensors = {tensor.name: tensor for tensor in reader.tensors}
+        if len(self.tensors) < len(reader.tensors):
+            raise OnboardingError(f"{self.path}: two tensors have one name")
+        self.shapes = {name: tuple(int(n) for n in reversed(tensor.shape)) for name, tensor in self.tensors.items()}
+
+    def read(self, name: str) -> torch.Tensor:
+        """float32, shape as torch counts."""
+        tensor = self.tensors[name]
+        return decode(tensor.data, tensor.tensor_type, self.shapes[name], f"{self.path}: {name}")
+
+
+def architecture(file: GgufFile) -> Architecture:
+    """Raises OnboardingError where the architecture is not read here or a key is missing."""
+    arch = file.values.get("general.architecture")
+    result = families.of_file(arch).read(Keys(arch, file.values, str(file.path)), file.shapes)
+    if FACTORS in file.tensors:
+        factors = file.read(FACTORS).tolist()
+        result = result.with_layers(lambda layer: replace(layer, mixer=replace(
+            layer.mixer, rotary=with_factors(layer.mixer.rotary, factors))))
+    return result
+
+
+def load(path: str | Path, *, dtype: torch.dtype = torch.float32, device=None) -> LlmModel:
+    """The LlmModel of a GGUF file of an architecture in families.py; quantised tensors are decoded.
+
+    Raises OnboardingError where a parameter has no tensor, a tensor no parameter, a shape does not fit or a value is not finite.
+    """
+    file = GgufFile(path)
+    model = LlmModel(architecture(file), device="meta", dtype=dtype)
+    shapes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    table = rows(file.values["general.architecture"], model.architecture, shapes)
+    _require_fit(file, {row.gguf: row.shape(shapes) for row in table})
+    model.to_empty(device=device or "cpu")
+    model.tie()
+    parameters = dict(model.named_parameters())
+    with torch.no_grad():
+        for row in table:
+            for name, values in zip(row.parameters, row.backward(file.read(row.gguf))):
+                if not values.isfinite().all():
+                    raise OnboardingError(f"{file.path}: values of {row.gguf} are NaN or infinite")
+                parameters[name].copy_(values)
+    return model.eval().requires_grad_(False)
+
+
+def _require_fit(file: GgufFile, wanted: Mapping[str, tuple[int, ...]]) -> None:
+    missing = [name for name in wanted if name not in file.shapes]
+    unused = [name for name in file.shapes if name not in wanted and name != FACTORS]
+    wrong = [f"{name} {list(file.shapes[name])}, expected {list(shape)}" for name, shape in wanted.items()
+             if name in file.shapes and file.shapes[name] != shape]
+    lists = {"missing tensors": missing, "unused tensors": unused, "wrong shapes": wrong}
+    if any(lists.values()):
+        shown = [f"  {len(names)} {title}: {'; '.join(names[:8])}{' ...' if len(names) > 8 else ''}"
+                 for title, names in lists.items() if names]
+        raise OnboardingError("\n".join([f"{file.path}: the tensors do not fit the model", *shown]))
