@@ -11,11 +11,10 @@ from torch.nn import functional as F
 
 from ..architecture import MlpSpec, MoeSpec
 
+_gelu_tanh = functools.partial(F.gelu, approximate="tanh")
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "silu": F.silu, "swish": F.silu, "gelu": F.gelu, "relu": F.relu,
-    "gelu_pytorch_tanh": functools.partial(F.gelu, approximate="tanh"), "gelu_new": functools.partial(F.gelu, approximate="tanh"),
-    "gelu_fast": functools.partial(F.gelu, approximate="tanh"), "relu2": lambda x: F.relu(x).square(), "sigmoid": torch.sigmoid,
-    "tanh": torch.tanh,
+    "silu": F.silu, "swish": F.silu, "gelu": F.gelu, "gelu_pytorch_tanh": _gelu_tanh, "gelu_new": _gelu_tanh, "gelu_fast": _gelu_tanh,
+    "relu": F.relu, "relu2": lambda x: F.relu(x).square(), "sigmoid": torch.sigmoid, "tanh": torch.tanh,
 }
 CLAMPED_SWIGLU = "clamped_swiglu"
 

@@ -1,0 +1,147 @@
+"""Every family against transformers, from a folder as transformers saves it: the five checkpoints of prefill and first decode, many decode
+steps, batches with padding, 16 bits. Prompts are longer than the sliding windows (8)."""
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")  # the extra `onboard`
+from tiny_models import LARGER, VARIANTS, build, build_variant  # noqa: E402
+
+from custom_ops.onboarding.model import LlmModel  # noqa: E402
+from custom_ops.onboarding.source import open_source  # noqa: E402
+from custom_ops.onboarding.taps import Reference  # noqa: E402
+from custom_ops.onboarding.verify import MAX_ABS, compare, verify  # noqa: E402
+from custom_ops.onboarding.weights import load  # noqa: E402
+
+VOCAB = LARGER["vocab_size"]
+#: Families whose reference differs from itself by up to 4e-4, prefill against single tokens (see verify.py): logits within 1e-3.
+DELTA_RULE = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        yield
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """(transformers' model, folder) by variant."""
+    made = {}
+
+    def get(name):
+        if name not in made:
+            folder = tmp_path_factory.mktemp(name)
+            model = build_variant(name)
+            model.save_pretrained(folder)
+            made[name] = model, folder
+        return made[name]
+    return get
+
+
+def allowed(name, want):
+    return (10 if name in DELTA_RULE else 1) * MAX_ABS[torch.float32] * max(1, want.std().item())
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_five_checkpoints(name, saved):
+    report = verify(saved(name)[1])
+    assert report.passed, str(report)
+    assert [(m.phase, m.checkpoint) for m in report.measures][:6] == [
+        ("prefill", "embedding"), ("prefill", "first layer"), ("prefill", "last layer"), ("prefill", "final norm"), ("prefill", "logits"),
+        ("decode", "embedding")]
+    assert all(m.nmse <= 1e-8 and m.std > 0.1 for m in report.measures), str(report)
+    if name not in DELTA_RULE:
+        assert all(m.bound <= 2e-4 * max(1, m.std) for m in report.measures), str(report)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_decode_steps(name, saved, rng):
+    """30 tokens one by one after a prompt of 20, each step compared."""
+    reference, folder = saved(name)
+    model, tokens = load(folder), torch.randint(VOCAB, (3, 50), generator=rng)
+    memory, out = model.new_memory(3, capacity=16), reference(tokens[:, :20], use_cache=True)
+    got, want = [model(tokens[:, :20], memory)], [out.logits]
+    for t in range(20, 50):
+        out = reference(tokens[:, t : t + 1], cache=out.cache, use_cache=True)
+        want.append(out.logits)
+        got.append(model(tokens[:, t : t + 1], memory))
+    got, want = torch.cat(got, 1), torch.cat(want, 1)
+    assert (got - want).abs().max() <= allowed(name, want)
+    assert (got.argmax(-1) == want.argmax(-1)).all()
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_padded_batch(name, saved, rng):
+    """Two prompts of unequal lengths, padded on the left, and three tokens after them."""
+    reference, folder = saved(name)
+    model, tokens = load(folder), torch.randint(1, VOCAB, (2, 27), generator=rng)
+    mask = torch.ones(2, 27, dtype=torch.int64)
+    mask[1, :9] = 0
+    memory, cache, got, want = model.new_memory(2), None, [], []
+    for begin, end in ((0, 24), (24, 25), (25, 26), (26, 27)):
+        positions = (mask[:, :end].cumsum(1) - 1).clamp(min=0)[:, begin:end]
+        out = reference(tokens[:, begin:end], attention_mask=mask[:, :end], position_ids=positions, use_cache=True,
+                        **({} if cache is None else {"cache": cache}))
+        cache = out.cache
+        want.append(out.logits)
+        got.append(model(tokens[:, begin:end], memory, mask[:, :24] if begin == 0 else None))
+    got, want, seen = torch.cat(got, 1), torch.cat(want, 1), mask.bool()
+    assert (got[seen] - want[seen]).abs().max() <= allowed(name, want)
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2", "gpt_oss", "lfm2_moe", "qwen3_next"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_16_bits_are_no_further_from_float32_than_transformers(name, dtype, tmp_path, rng):
+    tokens = torch.randint(VOCAB, (2, 40), generator=rng)
+    rounded = build_variant(name).to(dtype)
+    rounded.save_pretrained(tmp_path)
+    want = build_variant(name)
+    want.load_state_dict(rounded.state_dict())
+    exact = want(tokens).logits
+    # The median over positions: a router's tie that falls the other way moves one position far, in either model.
+    ours, theirs = ((logits.float() - exact).square().mean(-1).median() for logits in (load(tmp_path)(tokens), rounded(tokens).logits))
+    assert ours <= 1.5 * theirs < 5e-2 * exact.var()
+
+
+def test_minicpm(tmp_path):
+    """transformers has no class: x + f attn(n) is Llama with o_proj and down_proj times f, an embedding times s, a head times d_0 / d."""
+    import json
+
+    scale_emb, scale_depth, base = 12.0, 1.4, 16
+    reference = build("llama", 3, **LARGER, tie_word_embeddings=False)
+    reference.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config.update(model_type="minicpm", scale_emb=scale_emb, scale_depth=scale_depth, dim_model_base=base)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    factor = scale_depth / LARGER["num_hidden_layers"] ** 0.5
+    reference.model.embed_tokens.weight.mul_(scale_emb)
+    reference.lm_head.weight.mul_(base / LARGER["hidden_size"])
+    for layer in reference.model.layers:
+        layer.self_attn.o_proj.weight.mul_(factor)
+        layer.mlp.down_proj.weight.mul_(factor)
+    source = open_source(tmp_path)
+    tokens = torch.randint(VOCAB, (2, 41), generator=torch.Generator().manual_seed(0))
+    report = compare(load(source), Reference(source, torch.float32, reference), source, tokens)
+    assert report.passed, str(report)
+
+
+def test_hyper_connections_of_one_stream_are_the_standard_residual(saved):
+    """With n = 1, post 1 and comb 1 a site is x + block(x): the same weights give the same logits through hc_pre and hc_post."""
+    from dataclasses import replace
+
+    from custom_ops.onboarding.architecture import StreamsSpec
+
+    model = load(saved("lfm2")[1])
+    a = model.architecture
+    streams = StreamsSpec(1, 20, 1e-6, 0.0)
+    other = LlmModel(replace(a.with_layers(lambda layer: replace(layer, residual="hyper_connection")), streams=streams)).eval()
+    missing = other.load_state_dict(model.state_dict(), strict=False)
+    assert not missing.unexpected_keys and all("_hc." in name for name in missing.missing_keys)
+    for module in other.modules():
+        if type(module).__name__ == "HyperConnection":  # pre = sigmoid(30) = 1, post = 2 sigmoid(0) = 1, comb = 1
+            module.fn.zero_()
+            module.base.copy_(torch.tensor([30.0] if module.is_head else [30.0, 0.0, 0.0]))
+    tokens = torch.arange(1, 21).view(1, 20)
+    torch.testing.assert_close(other(tokens), model(tokens), rtol=0, atol=2e-4)
