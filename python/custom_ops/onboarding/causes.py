@@ -313,7 +313,7 @@ def _residual(block: Decoder) -> Iterator[Hypothesis]:
         spec = replace(block.spec, residual=mode)
         same = block.spec.factor == 1 and {mode, block.spec.residual} == {"standard", "depth_scaled"}
         if mode != block.spec.residual and not same and all(hasattr(block, name) for name in spec.norms()):
-            yield Hypothesis(f"{text}'{mode}'", [(block, "spec", spec), (block, "_add", getattr(block, f"_{mode}"))])
+            yield Hypothesis(f"{text}'{mode}'", [(block, "spec", spec)])
     if block.spec.factor != 1:
         yield Hypothesis(f"branches are multiplied by {block.spec.factor:g}, in the reference by 1",
                          [(block, "spec", replace(block.spec, factor=1.0))])

@@ -33,11 +33,10 @@ class Decoder(nn.Module):
             sizes = {"sinkhorn_iters": streams.sinkhorn_iters, "norm_eps": streams.norm_eps, "hc_eps": streams.hc_eps, "device": device}
             self.attn_hc = HyperConnection.for_site(hidden, streams.hc_mult, **sizes)
             self.mlp_hc = HyperConnection.for_site(hidden, streams.hc_mult, **sizes)
-        self._add = getattr(self, f"_{spec.residual}")
 
     def forward(self, x: Tensor, call: Call) -> Tensor:
         """[B, L, hidden]; with streams [B, L, n, hidden]."""
-        return self._add(x, call)
+        return getattr(self, f"_{self.spec.residual}")(x, call)
 
     def mix(self, x: Tensor, call: Call) -> Tensor:
         """The layer's attention of normed x."""
