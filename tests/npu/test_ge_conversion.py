@@ -4,11 +4,12 @@ There is no graph engine on the simulated NPU: the call that needs it must say s
 from dataclasses import dataclass, field
 
 import pytest
+import test_ge_conversion_linear_attention as linear_attention
 import torch
+from ge_graphs import GE_BF16, GE_FLOAT, attributes, converted, node  # noqa: F401
 
 import custom_ops
 
-GE_FLOAT, GE_BF16 = 1, 27  # ge.proto.DataType
 T, N, D = 5, 4, 64
 MIX = (2 + N) * N
 
@@ -51,49 +52,13 @@ CASES = {
 }
 
 
-@pytest.fixture
-def converted(tmp_path, monkeypatch):
-    """converted(function, inputs) gives the GE graph that torchair made of it, a GraphDef."""
-    import torchair
-    from google.protobuf import text_format
-    from torchair._ge_concrete_graph import ge_ir_pb2
-
-    monkeypatch.chdir(tmp_path)
-
-    def convert(function, inputs, dynamic=False):
-        torch._dynamo.reset()
-        config = torchair.CompilerConfig()
-        config.debug.graph_dump.type = "txt"
-        compiled = torch.compile(function, fullgraph=True, dynamic=dynamic, backend=torchair.get_npu_backend(compiler_config=config))
-        with pytest.raises(RuntimeError, match="graph engine"):
-            compiled(*inputs)
-        (dump,) = tmp_path.glob("dynamo_optimized_*.txt")
-        return text_format.Parse(dump.read_text(), ge_ir_pb2.GraphDef())
-
-    yield convert
-    torch._dynamo.reset()
-
-
 def device_inputs(case):
     return [torch.randn(shape).to(dtype).npu() for shape, dtype in case.inputs.values()]
 
 
-def node(graph, kind):
-    (found,) = [op for op in graph.op if op.type == kind]
-    return found
-
-
-def attributes(op):
-    values = {}
-    for name, value in op.attr.items():
-        if not name.startswith("_"):  # torchair's own
-            values[name] = getattr(value, value.WhichOneof("value"))
-    return values
-
-
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("name", CASES)
-def test_node(converted, simulated, name, dynamic):
+def test_node(converted, simulated, name, dynamic):  # noqa: F811
     case = CASES[name]
 
     def function(*inputs):
@@ -122,8 +87,7 @@ def test_node(converted, simulated, name, dynamic):
 
 def test_every_operator_has_a_case():
     converted = [module for name, module in custom_ops.ops.BY_NAME.items() if name in custom_ops.converter._CONVERTERS]
-    elsewhere = {"FusedLinearAttention"}  # its states are written in place; no case yet
-    assert {case.type for case in CASES.values()} | elsewhere == {module.OP_TYPE for module in converted}
+    assert {case.type for case in CASES.values()} | {linear_attention.TYPE} == {module.OP_TYPE for module in converted}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -144,7 +108,7 @@ def test_names_are_those_registered(simulated, name, monkeypatch):
     assert "optional attr [nonsense]" in _torchair.check_cann_compat(case.type, (), ("nonsense",))
 
 
-def test_a_layer(converted, simulated):
+def test_a_layer(converted, simulated):  # noqa: F811
     """All operators with PyTorch's own between them, as a model has them."""
     weight = torch.randn(MIX, N * D).npu()
     scale, base = torch.randn(3).npu(), torch.randn(MIX).npu()

@@ -70,6 +70,25 @@ def test_indices_of_64_bits_and_mixed_gates(rng):
     assert_same(call(wide, case), want)
 
 
+@pytest.mark.parametrize("type", [GDN, CONV])
+def test_wide_indices_that_do_not_fit(type, rng):
+    """Not their low 32 bits, which would be -1, 1 and the right end: rows of NaN, and no state is touched."""
+    case = Case(type=type, batch=3, heads=(1, 1), dims=(16, 16), slots=(0, 1, 2))
+    tensors = on(DEVICE, inputs_of(case, rng))
+    slots = torch.tensor([2**32 - 1, 2**32 + 1, 2]).to(DEVICE)
+    out, *states = to_cpu(call(tensors | {"state_indices": slots}, case))
+    assert out[:2].isnan().all() and out[2].isfinite().all()
+    for name, state in zip(STATES, states):
+        assert state is None or torch.equal(state[:2], tensors[name][:2].cpu())
+
+    case = Case(type=type, length=6, heads=(1, 1), dims=(16, 16), ends=(0, 6))
+    tensors = on(DEVICE, inputs_of(case, rng))
+    out, *states = to_cpu(call(tensors | {"cu_seqlens": torch.tensor([0, 2**32 + 6]).to(DEVICE)}, case))
+    assert out.isnan().all()
+    for name, state in zip(STATES, states):
+        assert state is None or torch.equal(state, tensors[name].cpu())
+
+
 def test_decode_carries_the_states_in_place(rng):
     case = Case(batch=2, length=6, heads=(2, 4), dims=(32, 32))
     tensors = on(DEVICE, inputs_of(case, rng))

@@ -19,8 +19,10 @@ Tensor InDtype(const Tensor& tensor, ScalarType dtype) {
     return tensor.scalar_type() == dtype ? tensor : torch::stable::to(tensor, dtype);
 }
 
-// Indices as the OpDef takes them; of int64 the low 32 bits.
-OptionalTensor Int32(const OptionalTensor& indices) { return indices ? OptionalTensor(InDtype(*indices, ScalarType::Int)) : indices; }
+// Indices as the OpDef takes them.
+OptionalTensor Int32(const OptionalTensor& indices) {
+    return indices && indices->scalar_type() == ScalarType::Long ? OptionalTensor(SaturatedToInt32(*indices)) : indices;
+}
 
 Tensor FusedLinearAttention(const Tensor& qkv, const Tensor& gate, const Tensor& beta, const Tensor& convWeight,
                             const OptionalTensor& convBias, const OptionalTensor& convState, const OptionalTensor& recurrentState,

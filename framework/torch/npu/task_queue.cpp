@@ -1,5 +1,7 @@
 #include "task_queue.h"
 
+#include <limits>
+
 #include <torch/csrc/inductor/aoti_torch/utils.h>
 #include <torch_npu/csrc/core/npu/NPUFormat.h>
 #include <torch_npu/csrc/core/npu/NPUStream.h>
@@ -39,6 +41,11 @@ void Enqueue(const std::string& name, const std::function<int()>& launch) { at_n
 
 Tensor NewEmpty(const Tensor& like, Sizes shape, ScalarType dtype) {
     return StableTensor(at::empty({shape.data(), shape.size()}, AtTensor(like).options().dtype(dtype)));
+}
+
+Tensor SaturatedToInt32(const Tensor& tensor) {
+    using Limits = std::numeric_limits<int32_t>;
+    return StableTensor(AtTensor(tensor).clamp(Limits::min(), Limits::max()).to(at::kInt));
 }
 
 bool IsDense(const Tensor& tensor) { return AtTensor(tensor).is_contiguous() && !HasPrivateFormat(AtTensor(tensor)); }

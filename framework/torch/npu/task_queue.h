@@ -19,6 +19,9 @@ void Enqueue(const std::string& name, const std::function<int()>& launch);
 // Uninitialised, contiguous, on the device of `like`. An OutOfMemoryError stays one; the stable ABI makes it a RuntimeError.
 Tensor NewEmpty(const Tensor& like, Sizes shape, ScalarType dtype);
 
+// int32 of int64. What does not fit becomes the nearest that does and so stays out of range; a cast alone would keep the low 32 bits.
+Tensor SaturatedToInt32(const Tensor& tensor);
+
 // Contiguous and in plain rows: no private format, which are layouts of the cube unit such as NZ.
 bool IsDense(const Tensor& tensor);
 Tensor Dense(const Tensor& tensor);

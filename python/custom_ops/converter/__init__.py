@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from . import fused_linear_attention, hc_post, hc_pre, hc_pre_inv_rms, hc_pre_sinkhorn
+from . import fused_linear_attention, hc_post, hc_pre, hc_pre_inv_rms, hc_pre_sinkhorn, linear_attention_states
 
 _CONVERTERS = {"npu_fused_linear_attention": fused_linear_attention.convert, "npu_hc_post": hc_post.convert,
                "npu_hc_pre": hc_pre.convert, "npu_hc_pre_inv_rms": hc_pre_inv_rms.convert, "npu_hc_pre_sinkhorn": hc_pre_sinkhorn.convert}
@@ -23,4 +23,6 @@ def register() -> None:
 
     for name, convert in _CONVERTERS.items():
         torchair.register_fx_node_ge_converter(getattr(torch.ops.custom, name).default)(convert)
+    for operator, convert in linear_attention_states.register().items():
+        torchair.register_fx_node_ge_converter(operator)(convert)
     _registered = True
