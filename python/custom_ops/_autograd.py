@@ -41,13 +41,19 @@ def register(name: str, function: type[torch.autograd.Function]) -> None:
         return
 
     redispatch = overload._handle.redispatch_boxed
+    written = [(i, argument.name) for i, argument in enumerate(arguments) if argument.alias_info and argument.alias_info.is_write]
     below_autograd, grad_enabled, any_requires_grad = _C._after_autograd_keyset, torch.is_grad_enabled, _C._any_requires_grad
 
     def gate(keyset, *args, **kwargs):
         tensors = *args, *kwargs.values()
         if (grad_enabled() and any_requires_grad(*tensors)) or _has_tangent(tensors):
             return with_gradient(*args, **kwargs)
-        return redispatch(keyset & below_autograd, *args, **kwargs)
+        result = redispatch(keyset & below_autograd, *args, **kwargs)
+        for index, name in written:
+            tensor = args[index] if index < len(args) else kwargs.get(name)
+            if tensor is not None and not tensor.is_inference():
+                torch.autograd.graph.increment_version(tensor)
+        return result
 
     _LIBRARY.impl(name, gate, "Autograd", with_keyset=True)
 

@@ -50,6 +50,14 @@ compiled = torch.compile(lambda v: custom_ops.hc_pre_inv_rms(v, epsilon=1e-6), f
 (grad,) = torch.autograd.grad(compiled(x).sum(), x)
 torch.testing.assert_close(grad, want)
 torch.library.opcheck(torch.ops.custom.npu_hc_pre_inv_rms.default, (x,), {{"epsilon": 1e-6}})
+state = torch.zeros(1, 4, 2)
+custom_ops.fused_linear_attention(x[:1, :1, :12], x[:1, :1, :1], x[:1, :1, :1], torch.ones(4, 1, 3), None, state, attn_type="short_conv",
+                                  num_k_heads=1, num_v_heads=1, head_k_dim=4, head_v_dim=4, token_major=True)
+assert state._version == 1 and state.any()
+with torch.no_grad():
+    custom_ops.fused_linear_attention(x[:1, :1, :12], x[:1, :1, :1], x[:1, :1, :1], torch.ones(4, 1, 3), conv_state=state,
+                                      attn_type="short_conv", num_k_heads=1, num_v_heads=1, head_k_dim=4, head_v_dim=4, token_major=True)
+assert state._version == 2
 print("ok")
 """
 

@@ -80,3 +80,28 @@ def test_states_are_no_part_of_the_graph(rng):
     assert torch.equal(out, want) and all(torch.equal(call[name], plain[name]) and not call[name].requires_grad for name in STATES)
     out.sum().backward()
     assert call["qkv"].grad.any()
+
+
+def test_a_backward_that_needs_the_old_state_is_refused(rng):
+    """Also of a call that has no gradient itself."""
+    layer = LAYERS[1]
+    call = layer.tensors(rng, 1, 3)
+    weights = [torch.ones_like(call[name], requires_grad=True) for name in STATES]
+    losses = [(weight * call[name]).sum() for weight, name in zip(weights, STATES)]
+    versions = [call[name]._version for name in STATES]
+    custom_ops.fused_linear_attention(**call, **layer.attributes(), token_major=True)
+    assert [call[name]._version for name in STATES] == [version + 1 for version in versions]
+    for loss in losses:
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+
+
+def test_states_made_in_inference_mode(rng):
+    layer = LAYERS[1]
+    call = layer.tensors(rng, 1, 3)
+    want = clone(call)
+    with torch.inference_mode():
+        states = {name: call[name].clone() for name in STATES}
+    for _ in range(2):
+        outs = [custom_ops.fused_linear_attention(**given, **layer.attributes(), token_major=True) for given in ({**call, **states}, want)]
+        assert torch.equal(*outs)
