@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch._functorch import config as functorch_config
 from torch.nn import functional as F
 
 import custom_ops
@@ -242,16 +243,22 @@ def test_overwritten_state_is_noticed(rng):
         product.sum().backward()
 
 
-@pytest.mark.parametrize("attn_type", VARIANTS)
-def test_compiled_training_step(attn_type, rng):
+@functorch_config.patch(enable_autograd_cache=False)  # its key is the call: it would give what an earlier version compiled
+@pytest.mark.parametrize("indexed", [False, True], ids=["rows", "slots"])
+@pytest.mark.parametrize("attn_type, compiler", [*((attn_type, "aot_eager") for attn_type in VARIANTS), ("gated_delta_rule", "inductor")])
+def test_compiled_training_step(attn_type, indexed, compiler, rng):
+    """Two calls, the second from where the first has ended: their backward starts from states that are overwritten when it runs."""
     torch._dynamo.reset()
     given, states, options = make(rng, attn_type, 2, 6)
+    if indexed:
+        options = options | {"state_indices": torch.tensor([1, 0]), "has_initial_state": torch.tensor([True, False])}
 
     def step(leaves, states):
-        return custom_ops.fused_linear_attention(**{**given, **leaves}, **states, **options, token_major=True).square().sum()
+        calls = [custom_ops.fused_linear_attention(**{**given, **leaves}, **states, **options, token_major=True) for _ in range(2)]
+        return sum(out.square().sum() for out in calls)
 
     results = []
-    for function in (step, torch.compile(step, fullgraph=True, backend="aot_eager")):
+    for function in (step, torch.compile(step, fullgraph=True, backend=compiler)):
         leaves, after = leaves_of(given), {name: state.clone() for name, state in states.items()}
         function(leaves, after).backward()
         results.append((leaves, after))
@@ -260,6 +267,16 @@ def test_compiled_training_step(attn_type, rng):
     for name, leaf in leaves.items():
         if leaf.grad is not None:
             torch.testing.assert_close(compiled_leaves[name].grad, leaf.grad, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_gradients_of_padding_alone(rng):
+    """A pool without slots."""
+    given, states, options = make(rng, "gated_delta_rule", 2, 3)
+    leaves = leaves_of(given)
+    out = custom_ops.fused_linear_attention(**{**given, **leaves}, **{name: state[:0] for name, state in states.items()}, **options,
+                                            state_indices=torch.tensor([-1, -1]), token_major=True)
+    out.sum().backward()
+    assert not out.any() and not leaves["qkv"].grad.any()
 
 
 @pytest.mark.parametrize("attn_type", VARIANTS)

@@ -1,7 +1,10 @@
 """custom_ops.LinearAttentionState: what a row holds, going back, sharing, files, rows. Each public defect of its kind is a test."""
 
+import copy
 import doctest
+import io
 import os
+import pickle
 
 import pytest
 import torch
@@ -72,9 +75,13 @@ def test_what_it_holds():
 
 @pytest.mark.parametrize("options, message", [
     ({"attn_type": "mamba"}, "attn_type 'mamba' is not known, use one of gated_delta_rule, .*short_conv"),
-    ({"conv_kernel_size": 9}, "conv_kernel_size must be 1 to 8, got 9"), ({"batch": 0}, "batch must be at least 1, got 0")])
+    ({"conv_kernel_size": 9}, "conv_kernel_size must be 1 to 8, got 9"), ({"batch": 0}, "batch must be at least 1, got 0"),
+    ({"head_k_dim": 0}, "head_k_dim must be 1 to 512, got 0"), ({"head_v_dim": 513}, "head_v_dim must be 1 to 512, got 513"),
+    ({"num_k_heads": 2, "num_v_heads": 3}, "num_v_heads must be a multiple of num_k_heads, got 3 and 2"),
+    ({"attn_type": "short_conv", "head_k_dim": 8}, "attn_type short_conv takes num_k_heads = num_v_heads = 1 and head_k_dim = head_v_dim"),
+    ({"dtype": torch.float64}, "dtype must be one of bfloat16, float16, float32, got torch.float64")])
 def test_refused_dimensions(options, message):
-    with pytest.raises(RuntimeError, match=message):
+    with pytest.raises(RuntimeError, match=f"^LinearAttentionState: {message}"):
         LinearAttentionState(**{"attn_type": "kda", "head_k_dim": 4, "head_v_dim": 4, "conv_kernel_size": 3, **options})
 
 
@@ -303,6 +310,40 @@ def test_a_cached_prefix_goes_into_the_row_of_a_request(layer):
         batch.reset([1, 1])
 
 
+def test_rows_are_numbers(layer):
+    state = layer.state(2)
+    layer.run(state, layer.inputs(2, 1))
+    for rows in ([True, False], torch.tensor([False, True]), [0.0], torch.tensor([[0, 1]]), ["0"]):
+        with pytest.raises(RuntimeError, match="rows must be numbers of rows, got"):
+            state.reset(rows)
+    with pytest.raises(RuntimeError, match="select takes at least one row"):
+        state.select([])
+    assert state.lengths.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda state: pickle.loads(pickle.dumps(state)), "file"],
+                         ids=["deepcopy", "pickle", "torch.save"])
+def test_a_copy_is_whole(layer, twin_of, rng):
+    """Its tensors, its storage and its snapshot are its own, and still one thing."""
+    def through_a_file(state):
+        torch.save(state, file := io.BytesIO())
+        file.seek(0)
+        return torch.load(file, weights_only=False)
+
+    state = layer.state(3)
+    layer.run(state, layer.inputs(3, 2))
+    state.snapshot()
+    part = state.view(1, 2)
+    twin = (through_a_file if twin_of == "file" else twin_of)(part)
+    inputs, before = layer.inputs(2, 3), state.clone()
+    assert same(twin, part) and twin.snapshot_lengths() == [2, 2]
+    out = layer.run(twin, inputs)
+    assert same(state, before) and twin.view(1, 1).lengths.tolist() == [5]
+    assert torch.equal(layer.run(part, inputs), out) and same(twin, part)
+    twin.restore([0])
+    assert twin.lengths.tolist() == [2, 5] and part.lengths.tolist() == [5, 5]
+
+
 # --- files
 
 
@@ -360,6 +401,68 @@ def test_a_file_with_other_tensors_than_it_says_is_refused(layer, tmp_path):
         torch.save({**content, name: wrong}, path)
         with pytest.raises(RuntimeError, match="its tensors are not those of"):
             state.load(path)
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"layout": None}, "its layout is none"), ({"layout": {"attn_type": "kda"}}, "its layout is none: .*missing"),
+    ({"layout": []}, "its layout is none"), ({"tag": None}, "has the tag None, not ''"), ({"conv_state": 3}, "its tensors are not those of"),
+    ({"conv_state": None}, "its tensors are not those of"), ({"lengths": None}, "its lengths are none"),
+    ({"lengths": torch.zeros(0, dtype=torch.int64)}, "its lengths are none"), ({"lengths": torch.tensor([2, -1])}, "lengths must be >= 0"),
+    ({"lengths": torch.zeros(2, dtype=torch.int64, device="meta")}, "its tensors are not those of"),
+    ({"recurrent_state": 5}, "its tensors are not those of"), ({"format": "another"}, "is not a file of LinearAttentionState.save"),
+], ids=str)
+def test_a_file_that_lies_is_refused(layer, tmp_path, change, message):
+    state, path = layer.state(2), tmp_path / "prefix"
+    layer.run(state, layer.inputs(2, 3))
+    state.save(path)
+    before = state.clone()
+    torch.save(torch.load(path, weights_only=True) | change, path)
+    for read in (state.load, LinearAttentionState.from_file):
+        with pytest.raises(RuntimeError, match=f"^LinearAttentionState: .*{message}"):
+            read(path)
+    assert same(state, before)
+
+
+@pytest.mark.parametrize("field, value, message", [
+    ("attn_type", "mamba", "attn_type 'mamba' is not known"), ("attn_type", [], "its layout is none"),
+    ("conv_kernel_size", 0, "conv_kernel_size must be 1 to 8, got 0"), ("head_k_dim", -4, "head_k_dim must be 1 to "),
+    ("num_v_heads", "2", "its layout is none"), ("dtype", "float32", "dtype must be one of"), ("dtype", torch.int64, "dtype must be one of"),
+    ("conv_kernel_size", 3, "its tensors are not those of"),
+])
+def test_a_layout_that_lies_is_refused(layer, tmp_path, field, value, message):
+    state, path = layer.state(2), tmp_path / "prefix"
+    state.save(path)
+    content = torch.load(path, weights_only=True)
+    torch.save(content | {"layout": content["layout"] | {field: value}}, path)
+    with pytest.raises(RuntimeError, match=f"^LinearAttentionState: .*{message}"):
+        LinearAttentionState.from_file(path)
+
+
+def test_tensors_of_a_file_do_not_lie_in_one_another(layer, tmp_path):
+    """Two that share their storage come as two; one that is a row repeated is refused."""
+    state, path = layer.state(2), tmp_path / "prefix"
+    state.save(path)
+    content = torch.load(path, weights_only=True)
+    memory = torch.zeros(4096)
+    shared = {name: memory[: value.numel()].view(value.shape) for name, value in content.items() if name.endswith("_state")}
+    torch.save(content | shared, path)
+    read = LinearAttentionState.from_file(path)
+    read.conv_state.fill_(1)
+    assert read.recurrent_state is None or not read.recurrent_state.any()
+    torch.save(content | {"conv_state": content["conv_state"][:1].expand(2, -1, -1)}, path)
+    with pytest.raises(RuntimeError, match="its tensors are not those of"):
+        state.load(path)
+
+
+def test_files_of_something_else(layer, tmp_path):
+    path, state = tmp_path / "prefix", layer.state()
+    state.save(path)
+    for content in (b"", b"no file of torch", path.read_bytes()[:-100], pickle.dumps({"format": os.system})):
+        path.write_bytes(content)
+        with pytest.raises(RuntimeError, match="^LinearAttentionState: .* cannot be read"):
+            LinearAttentionState.from_file(path)
+    with pytest.raises(FileNotFoundError):
+        state.load(tmp_path / "none")
 
 
 def test_a_failed_save_leaves_the_old_file(layer, tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ def check(qkv: Tensor, gate: Tensor, beta: Tensor, conv_weight: Tensor, conv_bia
           has_initial_state: Tensor | None, token_major: bool) -> tuple[AttnType, Heads]:
     kind = _check_type(attn_type)
     heads = Heads(num_k_heads, num_v_heads, head_k_dim, head_v_dim)
-    _check_heads(kind, heads)
+    check_heads(NAME, kind, heads)
     _check_fold(kind, gate_fold, gate_coef, gate_bias)
     batch, length = _check_qkv(kind, heads, qkv, token_major)
     _check_weights(kind, heads, qkv, conv_weight, conv_bias)
@@ -46,17 +46,18 @@ def _check_type(attn_type: str) -> AttnType:
     return ATTN_TYPES[attn_type]
 
 
-def _check_heads(kind: AttnType, heads: Heads) -> None:
+def check_heads(name: str, kind: AttnType, heads: Heads) -> None:
+    """name: whose sentence it is."""
     most = MAX_HEAD_DIM if kind.has_state else _MOST
-    check_range(NAME, "num_k_heads", heads.keys, 1, _MOST)
-    check_range(NAME, "num_v_heads", heads.values, 1, _MOST)
-    check_range(NAME, "head_k_dim", heads.key_dim, 1, most)
-    check_range(NAME, "head_v_dim", heads.value_dim, 1, most)
+    check_range(name, "num_k_heads", heads.keys, 1, _MOST)
+    check_range(name, "num_v_heads", heads.values, 1, _MOST)
+    check_range(name, "head_k_dim", heads.key_dim, 1, most)
+    check_range(name, "head_v_dim", heads.value_dim, 1, most)
     if not kind.has_heads and (heads.keys != 1 or heads.values != 1 or heads.key_dim != heads.value_dim):
-        fail(NAME, f"attn_type {kind.name} takes num_k_heads = num_v_heads = 1 and head_k_dim = head_v_dim, got {heads.keys}, "
+        fail(name, f"attn_type {kind.name} takes num_k_heads = num_v_heads = 1 and head_k_dim = head_v_dim, got {heads.keys}, "
                    f"{heads.values}, {heads.key_dim} and {heads.value_dim}")
     if heads.values % heads.keys:
-        fail(NAME, f"num_v_heads must be a multiple of num_k_heads, got {heads.values} and {heads.keys}")
+        fail(name, f"num_v_heads must be a multiple of num_k_heads, got {heads.values} and {heads.keys}")
 
 
 def _check_fold(kind: AttnType, gate_fold: bool, gate_coef: Tensor | None, gate_bias: Tensor | None) -> None:
@@ -219,6 +220,22 @@ _autograd.define(f"_{NAME}_backward(Tensor dout, Tensor qkv, Tensor gate, Tensor
                  "-> Tensor[]", _backward, _backward_fake)
 
 
+def _initial(state: Tensor, slots: Tensor | None, continues: Tensor | None) -> Tensor:
+    if slots is None:
+        rows = state.clone()
+    elif state.shape[0] == 0:  # all of them are padding
+        rows = state.new_zeros(slots.shape[0], *state.shape[1:])
+    else:
+        rows = state.index_select(0, slots.clamp(0, state.shape[0] - 1))
+    return rows if continues is None else torch.where(continues.view(-1, *[1] * (state.dim() - 1)), rows, 0)
+
+
+# [N, ...]: what each sequence starts from. One node, since a compiler may compute PyTorch's own operations again in the backward, where
+# the states have been overwritten.
+_autograd.define(f"_{NAME}_initial(Tensor state, Tensor? state_indices, Tensor? has_initial_state) -> Tensor", _initial,
+                 lambda state, slots, _: state.new_empty(state.shape if slots is None else (slots.shape[0], *state.shape[1:])))
+
+
 class _FusedLinearAttention(torch.autograd.Function):
     """The states before the call count as constants; those that a sequence starts from are copied before they are overwritten."""
 
@@ -252,11 +269,9 @@ class _FusedLinearAttention(torch.autograd.Function):
 
 def _initial_states(given: dict, states: dict[str, Tensor]) -> dict[str, Tensor]:
     """[N, ...]: what each sequence starts from, and whether it is live."""
-    slots, continues, cu_seqlens = given["state_indices"], given["has_initial_state"], given["cu_seqlens"]
-    initial = {}
-    for name, state in states.items():
-        rows = state.clone() if slots is None else state.index_select(0, slots.clamp(0, state.shape[0] - 1))
-        initial[name] = rows if continues is None else torch.where(continues.view(-1, 1, 1, *[1] * (state.dim() - 3)), rows, 0)
+    slots, cu_seqlens = given["state_indices"], given["cu_seqlens"]
+    copy = getattr(torch.ops.custom, f"_{NAME}_initial")
+    initial = {name: copy(state, slots, given["has_initial_state"]) for name, state in states.items()}
     if slots is not None:
         initial["live"] = slots >= 0
     sequences = given["qkv"].shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
