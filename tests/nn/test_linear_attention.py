@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import torch
+from torch._functorch import config as functorch_config
 
 from custom_ops.nn import GatedDeltaNet, ShortConv
 
@@ -69,6 +70,57 @@ def test_packed_sequences_are_the_sequences(layer, rng):
     torch.testing.assert_close(packed.conv_state, padded.conv_state)
     assert packed.lengths.tolist() == [1, 7, 0, 5, 0, 0]
     torch.testing.assert_close(layer(x, cu_seqlens=torch.tensor([0, *sizes]).cumsum(0))[:, :5], layer(x[:, :5]))
+
+
+@functorch_config.patch(enable_autograd_cache=False)  # its key is the call: it would give what an earlier version compiled
+@pytest.mark.parametrize("compiler, dynamic", [("aot_eager", False), ("aot_eager", True), ("inductor", None)])
+@pytest.mark.parametrize("make", [gated, lambda: ShortConv(HIDDEN, 3, bias=True)], ids=["gated_delta_net", "short_conv"])
+def test_compiled_with_a_state(make, compiler, dynamic, rng):
+    """Prefill, decode and a training step whose state goes on; the snapshot is taken between them."""
+    torch._dynamo.reset()
+    layer, x = make(), torch.randn(2, 9, HIDDEN, generator=rng)
+    states = [layer.new_state(2) for _ in range(2)]
+    compiled = torch.compile(layer, fullgraph=True, dynamic=dynamic, backend=compiler)
+    with torch.no_grad():
+        for part in x.split((5, 1, 1, 2), 1):
+            torch.testing.assert_close(*(function(part, state) for function, state in zip((layer, compiled), states)))
+            states[1].snapshot()
+    grads = []
+    for function, state in zip((layer, compiled), states):
+        leaf = x.clone().requires_grad_()
+        grads.append(torch.autograd.grad(function(leaf, state).square().sum(), [leaf, *layer.parameters()]))
+    for one, other in zip(*grads, strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-4 * one.abs().max().item())
+    for one, other in zip(*([s.conv_state, s.recurrent_state, s.lengths] for s in states)):
+        assert one is None or torch.allclose(one, other, atol=1e-6)
+    assert states[1].lengths.tolist() == [18, 18] and states[1].snapshot_lengths() == [9, 9]
+
+
+@pytest.mark.parametrize("make", [gated, lambda: ShortConv(HIDDEN, 3, bias=True)], ids=["gated_delta_net", "short_conv"])
+def test_autocast(make, rng):
+    """float32 weights, activations in bfloat16: as the layer in bfloat16; a state of that dtype goes with it."""
+    layer, narrow, x = make(), make().bfloat16(), torch.randn(2, 5, HIDDEN, generator=rng)
+    narrow.load_state_dict(layer.state_dict())
+    states = [narrow.new_state(2) for _ in range(2)]
+    with torch.autocast("cpu", torch.bfloat16):
+        out = layer(x, states[0])
+    assert out.dtype == torch.bfloat16
+    torch.testing.assert_close(out, narrow(x.bfloat16(), states[1]), rtol=0.05, atol=0.05)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = layer(x).float().square().sum()
+    loss.backward()
+    assert all(parameter.grad.dtype == torch.float32 and parameter.grad.isfinite().all() for parameter in layer.parameters())
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda: GatedDeltaNet(HIDDEN, 2, 3, 8, 16), "GatedDeltaNet: num_v_heads must be a multiple of num_k_heads, got 3 and 2"),
+    (lambda: GatedDeltaNet(HIDDEN, 1, 2, 8, 513), "GatedDeltaNet: head_v_dim must be 1 to 512, got 513"),
+    (lambda: GatedDeltaNet(HIDDEN, 1, 2, 8, 16, 9), "GatedDeltaNet: conv_kernel_size must be 1 to 8, got 9"),
+    (lambda: ShortConv(HIDDEN, 0), "ShortConv: conv_kernel_size must be 1 to 8, got 0"),
+])
+def test_dimensions_are_refused_when_the_layer_is_made(make, message):
+    with pytest.raises(RuntimeError, match=message):
+        make()
 
 
 @pytest.mark.parametrize("layer", [gated(), ShortConv(HIDDEN, 3)], ids=["gated_delta_net", "short_conv"])

@@ -7,6 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .. import functional
+from .._fake import check_range
+from ..ops._attn_types import ATTN_TYPES, MAX_TAPS, Heads
+from ..ops.fused_linear_attention import check_heads
 from ..state import LinearAttentionState
 
 
@@ -15,6 +18,8 @@ class _Layer(nn.Module):
 
     def __init__(self, attn_type: str, conv_kernel_size: int, **heads: int):
         super().__init__()
+        check_heads(type(self).__name__, ATTN_TYPES[attn_type], Heads(*heads.values()))
+        check_range(type(self).__name__, "conv_kernel_size", conv_kernel_size, 1, MAX_TAPS)
         self.attn_type, self.conv_kernel_size, self._heads = attn_type, conv_kernel_size, heads
 
     def new_state(self, batch: int = 1) -> LinearAttentionState:
@@ -23,10 +28,13 @@ class _Layer(nn.Module):
         return LinearAttentionState(self.attn_type, conv_kernel_size=self.conv_kernel_size, batch=batch, dtype=weight.dtype,
                                     device=weight.device, **self._heads)
 
-    def _attend(self, state: LinearAttentionState | None, *tensors: Tensor | None, **options) -> Tensor:
+    def _attend(self, state: LinearAttentionState | None, qkv: Tensor, gate: Tensor, beta: Tensor, conv: nn.Conv1d, **options) -> Tensor:
+        # Under autocast qkv is narrower than the weights.
+        weight, bias = (tensor if tensor is None else tensor.to(qkv.dtype) for tensor in (conv.weight, conv.bias))
         if state is not None:
-            return state.attend(*tensors, token_major=True, **options)
-        return functional.fused_linear_attention(*tensors, attn_type=self.attn_type, token_major=True, **self._heads, **options)
+            return state.attend(qkv, gate, beta, weight, bias, token_major=True, **options)
+        return functional.fused_linear_attention(qkv, gate, beta, weight, bias, attn_type=self.attn_type, token_major=True, **self._heads,
+                                                 **options)
 
 
 class GatedDeltaNet(_Layer):
@@ -101,7 +109,7 @@ class GatedDeltaNet(_Layer):
         hidden_states = _masked(hidden_states, attention_mask)
         batch, length, _ = hidden_states.shape
         out = self._attend(state, self.in_proj_qkv(hidden_states), self.in_proj_a(hidden_states), self.in_proj_b(hidden_states),
-                           self.conv1d.weight, gate_fold=True, gate_coef=-self.A_log.float().exp(), gate_bias=self.dt_bias.float(),
+                           self.conv1d, gate_fold=True, gate_coef=-self.A_log.float().exp(), gate_bias=self.dt_bias.float(),
                            cu_seqlens=cu_seqlens, state_indices=state_indices, has_initial_state=has_initial_state)
         z = self.in_proj_z(hidden_states).view(batch, length, self.num_v_heads, self.head_v_dim)
         return self.out_proj(self._gated_norm(out, z).flatten(-2))
@@ -141,7 +149,7 @@ class ShortConv(_Layer):
         hidden_states = _masked(hidden_states, attention_mask)
         qkv = self.in_proj(hidden_states)
         unused = qkv.new_empty(1).expand(*qkv.shape[:2], 1)
-        out = self._attend(state, qkv, unused, unused, self.conv.weight, self.conv.bias, cu_seqlens=cu_seqlens, state_indices=state_indices,
+        out = self._attend(state, qkv, unused, unused, self.conv, cu_seqlens=cu_seqlens, state_indices=state_indices,
                            has_initial_state=has_initial_state)
         return self.out_proj(out.flatten(-2))
 
