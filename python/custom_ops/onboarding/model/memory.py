@@ -151,7 +151,8 @@ class Memory:
         """Rows (default: all) go back to their first `length` tokens. A snapshot of more tokens than that is dropped."""
         index = self._index(rows)
         for i in index:
-            self._check_rollback(i, length)
+            if refusal := self._refusal(i, length):
+                raise RuntimeError(f"Memory: {refusal}")
         for i in index:
             row, storage = self._rows[i], self._storage
             if length == storage.lengths[row]:
@@ -166,21 +167,27 @@ class Memory:
                 if storage.kept[row] is not None and storage.kept[row] > length:
                     storage.kept[row] = None
 
-    def _check_rollback(self, i: int, length: int) -> None:
+    def can_rollback(self, length: int, rows: Rows = None) -> bool:
+        """Whether rollback would do it."""
+        return not any(self._refusal(i, length) for i in self._index(rows))
+
+    def _refusal(self, i: int, length: int) -> str:
+        """Why row i cannot go back to `length` tokens; empty where it can."""
         row, storage = self._rows[i], self._storage
         have, kept = storage.lengths[row], storage.kept[row]
         if not 0 <= length <= have:
-            raise RuntimeError(f"Memory: row {i} has {have} tokens and cannot go back to {length}")
+            return f"row {i} has {have} tokens and cannot go back to {length}"
         if length in (0, kept, have):
-            return
+            return ""
         points = "0 tokens" if kept is None else f"0 tokens or to its snapshot of {kept}"
         if storage.states:
-            raise RuntimeError(f"Memory: row {i} of {have} tokens goes back to {points}, not to {length}: layers of linear attention "
-                               "hold the sum of their tokens, not each of them")
-        for store in storage.stores.values():
-            if not store.can_return(row, length):
-                raise RuntimeError(f"Memory: row {i} of {have} tokens cannot go back to {length}, tokens that a window of "
-                                   f"{store.window} sees from there are gone; it goes back to {points}")
+            return (f"row {i} of {have} tokens goes back to {points}, not to {length}: layers of linear attention hold the sum of their "
+                    "tokens, not each of them")
+        window = next((store.window for store in storage.stores.values() if not store.can_return(row, length)), None)
+        if window is None:
+            return ""
+        return (f"row {i} of {have} tokens cannot go back to {length}, tokens that a window of {window} sees from there are gone; it goes "
+                f"back to {points}")
 
     # --- rows
 

@@ -1,0 +1,190 @@
+"""Sampling, sessions, streaming and perplexity, against transformers."""
+
+import math
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")  # the extra `onboard`
+from tiny_models import build_variant  # noqa: E402
+from transformers import (LogitsProcessorList, MinPLogitsWarper, RepetitionPenaltyLogitsProcessor, TemperatureLogitsWarper,  # noqa: E402
+                          TopKLogitsWarper, TopPLogitsWarper)
+
+from custom_ops.onboarding import OnboardingError  # noqa: E402
+from custom_ops.onboarding.generate import Session  # noqa: E402
+from custom_ops.onboarding.perplexity import perplexity, windows  # noqa: E402
+from custom_ops.onboarding.sampling import Sampling  # noqa: E402
+from custom_ops.onboarding.text import Stream, Text  # noqa: E402
+from custom_ops.onboarding.weights import load  # noqa: E402
+
+VOCAB = 384  # 256 bytes and what a small text teaches
+WORDS = "Ein kleiner Text über Größe, naïve cafés und 模型。 Once more: the model reads the text, the text reads the model. 😀 "
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        yield
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Model directories with a byte-level tokenizer, and transformers' models."""
+    tokenizers = pytest.importorskip("tokenizers")
+    from transformers import PreTrainedTokenizerFast
+
+    trained = tokenizers.ByteLevelBPETokenizer()
+    trained.train_from_iterator([WORDS * 3], vocab_size=VOCAB, min_frequency=1, special_tokens=["<pad>", "<s>", "</s>"],
+                                show_progress=False)
+    template = "{% for m in messages %}<s>{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"
+    fast = PreTrainedTokenizerFast(tokenizer_object=trained._tokenizer, eos_token="</s>", bos_token="<s>", pad_token="<pad>",
+                                   chat_template=template)
+    made = {}
+
+    def get(name):
+        if name not in made:
+            folder = tmp_path_factory.mktemp(name)
+            model = build_variant(name, vocab_size=VOCAB)
+            model.save_pretrained(folder)
+            fast.save_pretrained(folder)
+            made[name] = folder, model
+        return made[name]
+    return get
+
+
+# --- sampling
+
+OPTIONS = [dict(temperature=0.7), dict(temperature=1.0, top_k=5), dict(temperature=1.3, top_p=0.8), dict(temperature=1.0, min_p=0.1),
+           dict(temperature=0.9, top_k=20, top_p=0.9, min_p=0.02, repetition_penalty=1.3), dict(temperature=1.0, top_p=1e-6)]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_probabilities_are_those_of_transformers(options, rng):
+    sampling, seen = Sampling(**options), [3, 7, 7, 50]
+    logits = 3 * torch.randn(97, generator=rng)
+    steps = LogitsProcessorList()
+    if sampling.repetition_penalty != 1:
+        steps.append(RepetitionPenaltyLogitsProcessor(sampling.repetition_penalty))
+    steps.append(TemperatureLogitsWarper(sampling.temperature))
+    if sampling.top_k:
+        steps.append(TopKLogitsWarper(sampling.top_k))
+    if sampling.top_p < 1:
+        steps.append(TopPLogitsWarper(sampling.top_p))
+    if sampling.min_p:
+        steps.append(MinPLogitsWarper(sampling.min_p))
+    want = steps(torch.tensor([seen]), logits[None].clone())[0].softmax(-1)
+    torch.testing.assert_close(sampling.probabilities(logits, seen), want, rtol=1e-5, atol=1e-7)
+
+
+def test_greedy_takes_the_best_token_and_penalties_change_it(rng):
+    logits = torch.tensor([1.0, 3.0, 2.9, -1.0])
+    assert Sampling().draw(logits) == 1
+    assert Sampling(repetition_penalty=1.5).draw(logits, [1]) == 2
+    assert Sampling(temperature=0, top_k=3, top_p=0.5).probabilities(logits).tolist() == [0, 1, 0, 0]
+    draws = [Sampling(temperature=1.0).draw(logits, rng=torch.Generator().manual_seed(i)) for i in range(400)]
+    assert abs(draws.count(1) / 400 - logits.softmax(-1)[1].item()) < 0.1
+
+
+@pytest.mark.parametrize("name, value", [("temperature", -1), ("top_k", -1), ("top_p", 0), ("top_p", 1.1), ("min_p", 2),
+                                         ("repetition_penalty", 0), ("temperature", math.nan)])
+def test_sampling_refuses(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        Sampling(**{name: value})
+
+
+# --- sessions
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2", "lfm2", "qwen3_next"])
+def test_greedy_text_is_that_of_transformers(name, folders):
+    folder, reference = folders(name)
+    text = Text(folder)
+    prompt = text.encode("the model reads")
+    want = reference.generate(torch.tensor([prompt]), max_new_tokens=20, do_sample=False, eos_token_id=None)[0, len(prompt):].tolist()
+    session = Session(load(folder))
+    assert list(session.generate(prompt, 20)) == want
+    assert session.speed.prompt == len(prompt) and session.speed.tokens == 20 and session.speed.seconds > 0
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2", "lfm2", "qwen3_next"])
+def test_a_prefix_is_read_once(name, folders):
+    model = load(folders(name)[0])
+    session, prefix = Session(model), list(range(10, 40))
+    list(session.generate(prefix, 7))
+    for question in ([50, 51], [60], [50, 52, 53]):
+        got = list(session.generate(prefix + question, 7))
+        assert got == list(Session(model).generate(prefix + question, 7))
+        assert session.speed.reused == 30 and session.speed.prompt == len(question)
+        session.read(prefix)  # again the snapshot of the prefix
+    assert list(session.generate([5, 6], 3)) == list(Session(model).generate([5, 6], 3)) and session.speed.reused == 0
+    session.read(prefix)
+    session.read(prefix + [1, 2, 3])
+    assert session.speed.reused == 30
+
+
+def test_stops_and_seeds(folders):
+    folder, _ = folders("llama")
+    session = Session(load(folder))
+    free = list(session.generate([9, 8, 7], 12, Sampling(temperature=1.0), seed=3))
+    assert free == list(session.generate([9, 8, 7], 12, Sampling(temperature=1.0), seed=3)) and len(free) == 12
+    assert free != list(session.generate([9, 8, 7], 12, Sampling(temperature=1.0), seed=4))
+    assert list(session.generate([9, 8, 7], 12, Sampling(temperature=1.0), seed=3, stops={free[5]})) == free[: free.index(free[5])]
+    with pytest.raises(ValueError, match="at least one token"):
+        session.read([])
+
+
+# --- text
+
+
+def test_stream_gives_whole_characters(folders):
+    text = Text(folders("llama")[0])
+    for sentence in (WORDS, "😀😀 über 模", " leading space", "a"):
+        ids, stream = text.encode(sentence, special=False), Stream(text)
+        pieces = [stream.put(token) for token in ids] + [stream.end()]
+        assert "".join(pieces) == text.decode(ids) == sentence
+        assert not any("\ufffd" in piece for piece in pieces) and sum(map(bool, pieces)) > len(ids) / 4
+    half = text.encode("😀", special=False)[:-1]
+    stream = Stream(text)
+    assert "".join(stream.put(token) for token in half) == "" and "\ufffd" in stream.end()
+
+
+def test_stops_and_chat(folders, tmp_path):
+    folder, _ = folders("llama")
+    text = Text(folder)
+    assert text.stops == {2}
+    assert "assistant: " in text.tokenizer.decode(text.chat("hello", system="be brief")) and "system: be brief" in text.tokenizer.decode(
+        text.chat("hello", system="be brief"))
+    with pytest.raises(OnboardingError, match="no tokenizer"):
+        Text(tmp_path)
+
+
+# --- perplexity
+
+
+@pytest.mark.parametrize("count, context, stride", [(2, 4, 1), (10, 4, 2), (11, 4, 3), (100, 10, 1), (5, 512, 256), (512, 512, 256),
+                                                    (513, 512, 256)])
+def test_windows_score_every_token_once(count, context, stride):
+    found = windows(count, context, stride)
+    assert [t for begin, first, end in found for t in range(first, end)] == list(range(1, count))
+    assert all(end - begin <= context and begin < first < end for begin, first, end in found)
+    assert all(first - begin >= context - stride for begin, first, _ in found[1:])
+
+
+def test_windows_refuse_a_stride_without_context():
+    with pytest.raises(ValueError, match="stride must be 1 to context - 1 = 3, got 4"):
+        windows(10, 4, 4)
+
+
+@pytest.mark.parametrize("name", ["gemma2", "lfm2", "qwen3_next"])
+def test_perplexity_is_that_of_transformers(name, folders, rng):
+    folder, reference = folders(name)
+    tokens = torch.randint(VOCAB, (150,), generator=rng)
+    seen = []
+    ours = perplexity(load(folder), tokens.tolist(), context=40, stride=25, progress=lambda done, of: seen.append((done, of)))
+    total = 0.0
+    for begin, first, end in windows(150, 40, 25):
+        logits = reference(tokens[None, begin:end]).logits[0]
+        total += sum(-logits[t - 1 - begin].double().log_softmax(-1)[tokens[t]].item() for t in range(first, end))
+    assert math.isclose(ours.nll, total / 149, rel_tol=1e-5) and math.isclose(ours.value, math.exp(ours.nll))
+    assert ours.tokens == 149 and seen[-1] == (len(seen), len(seen)) and "perplexity" in str(ours)
