@@ -1,4 +1,7 @@
-"""Command line: `custom-ops sim ...`; `run` and `doctor` are in cli_npu.py. Exit codes: 0 fine, 1 findings, 2 usage or build error."""
+"""Command line: `custom-ops sim ...`; `run` and `doctor` are in cli_npu.py, `onboard ...` in cli_onboard.py.
+
+Exit codes: 0 fine, 1 findings, 2 usage or build error.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,13 @@ from pathlib import Path
 
 import click
 
-from . import __version__, cli_npu
+from . import __version__, cli_npu, cli_onboard
+from .cli_group import Group
 
 _FINDINGS, _USAGE = 1, 2
 
 
-class _Group(click.Group):
-    """Keeps commands in the order they are written and shows examples as they are typed."""
-
-    def list_commands(self, ctx):
-        return list(self.commands)
-
-
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__)
 def main():
     """AscendC operators on an NPU, real or simulated."""
@@ -31,9 +28,10 @@ def main():
 
 main.add_command(cli_npu.run)
 main.add_command(cli_npu.doctor)
+main.add_command(cli_onboard.onboard)
 
 
-@main.group(cls=_Group)
+@main.group(cls=Group)
 def sim():
     """Build, run and check AscendC kernels on the CPU.
 

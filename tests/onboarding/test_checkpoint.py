@@ -103,7 +103,8 @@ def test_a_listed_tensor_must_be_in_its_shard(sharded):
     refused(sharded, "lists tensors that its shards do not hold")
 
 
-@pytest.mark.parametrize("name", ["../secret.safetensors", "/etc/secret.safetensors", "sub/x.safetensors", "..\\x.safetensors", ".safetensors",
+@pytest.mark.parametrize("name", ["../secret.safetensors", "/etc/secret.safetensors", "sub/x.safetensors", "..\\x.safetensors",
+                                  ".safetensors",
                                   "x.bin", "x\x00.safetensors", "", "..", "C:\\x.safetensors"])
 def test_shard_names_stay_in_the_folder(sharded, name):
     save_file({"b": TENSORS["b"]}, sharded.parent / "secret.safetensors")
@@ -111,7 +112,8 @@ def test_shard_names_stay_in_the_folder(sharded, name):
     refused(sharded, "is no plain name of a .safetensors file of this folder")
 
 
-@pytest.mark.parametrize("index", ["[]", "{}", '{"weight_map": []}', '{"weight_map": {}}', '{"weight_map": {"a": 3}}', '{"weight_map": null}'])
+@pytest.mark.parametrize("index", ["[]", "{}", '{"weight_map": []}', '{"weight_map": {}}', '{"weight_map": {"a": 3}}',
+                                   '{"weight_map": null}'])
 def test_an_index_of_another_shape_is_refused(model, index):
     (model / INDEX).write_text(index)
     refused(model, "weight_map must be an object of tensor name: file name")
@@ -141,7 +143,8 @@ def test_folders_without_weights_or_with_too_many(model, tmp_path):
 
 
 CONFIGS = {
-    "missing": (None, "config.json: No such file"), "empty": ("", "config.json: JSON cannot be read"), "cut": ('{"a": ', "JSON cannot be read"),
+    "missing": (None, "config.json: No such file"), "empty": ("", "config.json: JSON cannot be read"),
+    "cut": ('{"a": ', "JSON cannot be read"),
     "list": ("[1]", "must hold an object, holds list"), "nan": ('{"a": NaN}', "NaN is no number of JSON"),
     "twice": ('{"a": 1, "a": 2}', "key 'a' stands twice"), "deep": ("[" * 100_000, "nested too deeply"),
     "bytes": (b"\xff\xfe{}", "JSON cannot be read"), "long number": ('{"a": ' + "9" * 10_000 + "}", "JSON cannot be read"),

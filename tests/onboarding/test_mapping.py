@@ -66,7 +66,8 @@ REMOTE = {  # model_type: (config.json, block prefix, names of the block, other 
                 ["attention.query_key_value.weight", "attention.query_key_value.bias", "attention.dense.weight", "input_layernorm.weight",
                  "post_attention_layernorm.weight", "mlp.dense_h_to_4h.weight", "mlp.dense_4h_to_h.weight"],
                 ["transformer.word_embeddings.weight", "transformer.final_layernorm.weight", "lm_head.weight"]),
-    "chatglm2": ({**GLM, "padded_vocab_size": 65024, "kv_channels": 8, "multi_query_group_num": 2, "ffn_hidden_size": 48, "rope_ratio": 50.0},
+    "chatglm2": ({**GLM, "padded_vocab_size": 65024, "kv_channels": 8, "multi_query_group_num": 2, "ffn_hidden_size": 48,
+                  "rope_ratio": 50.0},
                  "transformer.encoder.layers.0.",
                  ["self_attention.query_key_value.weight", "self_attention.dense.weight", "input_layernorm.weight",
                   "post_attention_layernorm.weight", "mlp.dense_h_to_4h.weight", "mlp.dense_4h_to_h.weight"],
@@ -74,11 +75,13 @@ REMOTE = {  # model_type: (config.json, block prefix, names of the block, other 
                   "transformer.output_layer.weight", "transformer.rotary_pos_emb.inv_freq"]),
     "qwen": ({"model_type": "qwen", "hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 1, "vocab_size": 64, "kv_channels": 8,
               "layer_norm_epsilon": 1e-6, "rotary_emb_base": 1e4, "intermediate_size": 96}, "transformer.h.0.",
-             ["attn.c_attn.weight", "attn.c_attn.bias", "attn.c_proj.weight", "ln_1.weight", "ln_2.weight", "mlp.w1.weight", "mlp.w2.weight",
+             ["attn.c_attn.weight", "attn.c_attn.bias", "attn.c_proj.weight", "ln_1.weight", "ln_2.weight", "mlp.w1.weight",
+              "mlp.w2.weight",
               "mlp.c_proj.weight"], ["transformer.wte.weight", "transformer.ln_f.weight", "lm_head.weight"]),
     "phi-msft": ({"model_type": "phi-msft", "n_embd": 32, "n_head": 4, "n_layer": 1, "rotary_dim": 4, "vocab_size": 64,
                   "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"}, "transformer.h.0.",
-                 ["mixer.Wqkv.weight", "mixer.Wqkv.bias", "mixer.out_proj.weight", "ln.weight", "ln.bias", "mlp.fc1.weight", "mlp.fc2.weight"],
+                 ["mixer.Wqkv.weight", "mixer.Wqkv.bias", "mixer.out_proj.weight", "ln.weight", "ln.bias", "mlp.fc1.weight",
+                  "mlp.fc2.weight"],
                  ["transformer.embd.wte.weight", "lm_head.ln.weight", "lm_head.linear.weight", "lm_head.linear.bias"]),
     "baichuan": ({"model_type": "baichuan", "hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 1, "vocab_size": 64,
                   "rms_norm_eps": 1e-6, "hidden_act": "silu"}, "model.layers.0.",
@@ -122,7 +125,8 @@ def test_unknown_model_type_names_the_nearest():
 def test_a_file_in_a_folder_adds_a_family(maps_with):
     maps = maps_with(mine='ids = ["mine"]\ninherit = "qwen3"\n[attention]\no_proj = "out"\nq_norm = ""\n[traits]\nnorm_offset = true\n')
     entry = choose(maps, "mine", {})
-    assert entry.attention == {"q_proj": ("q_proj",), "k_proj": ("k_proj",), "v_proj": ("v_proj",), "o_proj": ("out",), "k_norm": ("k_norm",)}
+    assert entry.attention == {"q_proj": ("q_proj",), "k_proj": ("k_proj",), "v_proj": ("v_proj",), "o_proj": ("out",),
+                               "k_norm": ("k_norm",)}
     assert entry.traits["norm_offset"] is True and entry.traits["qk_norm"] == "before_rope" and entry.replaces is None
 
 
@@ -135,7 +139,8 @@ def test_a_users_map_replaces_the_packages_and_may_inherit_it(maps_with):
 
 
 BROKEN = {
-    "unknown key": ('ids = ["x"]\ninherit = "llama"\n[attention]\nqproj = "q"\n', r"mine.toml: \[attention\] has no key 'qproj'; nearest: 'q_proj'"),
+    "unknown key": ('ids = ["x"]\ninherit = "llama"\n[attention]\nqproj = "q"\n', r"mine.toml: \[attention\] has no key 'qproj'; "
+                    r"nearest: 'q_proj'"),
     "unknown level": ('ids = ["x"]\ninherit = "llama"\n[expert]\ngate = "g"\n', "unknown key 'expert'"),
     "unknown trait": ('ids = ["x"]\ninherit = "llama"\n[traits]\nresidul = "parallel"\n', "unknown trait 'residul'; nearest: 'residual'"),
     "wrong choice": ('ids = ["x"]\ninherit = "llama"\n[traits]\nresidual = "both"\n', "must be one of standard, parallel"),
@@ -148,8 +153,10 @@ BROKEN = {
     "source climbs": ('ids = ["x"]\ninherit = "llama"\n[model]\nlm = "../a"\n', "must be a dotted path"),
     "unknown parent": ('ids = ["x"]\ninherit = "lama"\n', "inherit 'lama' is not mapped; nearest: 'llama'"),
     "itself": ('ids = ["x"]\ninherit = "x"\n', "inherit 'x' is not mapped"),
-    "no model level": ('ids = ["x"]\n[config]\nhidden_size = "h"\n[decoder]\nmlp = "m"\n[attention]\nq_proj = "q"\n', r"\[model\] is empty"),
-    "unknown default": ('ids = ["x"]\ninherit = "llama"\n[defaults]\nhiden_size = 3\n', r"\[defaults\] has no key 'hiden_size'; nearest: 'hidden_size'"),
+    "no model level": ('ids = ["x"]\n[config]\nhidden_size = "h"\n[decoder]\nmlp = "m"\n[attention]\nq_proj = "q"\n',
+                       r"\[model\] is empty"),
+    "unknown default": ('ids = ["x"]\ninherit = "llama"\n[defaults]\nhiden_size = 3\n',
+                        r"\[defaults\] has no key 'hiden_size'; nearest: 'hidden_size'"),
     "prefix without dot": ('ids = ["x"]\ninherit = "llama"\nconfig_prefix = "text_config"\n', "ends with a dot"),
     "optional of no level": ('ids = ["x"]\ninherit = "llama"\noptional = ["q_proj"]\n', "is no level.key"),
     "no TOML": ("ids = [", "cannot be read as TOML"),

@@ -93,7 +93,8 @@ def test_tensors_that_are_missing_or_unknown_are_named():
 
 def test_blocks_that_are_not_there():
     _, paths = resolved({**LLAMA, "num_hidden_layers": 90_000})
-    assert missing(paths) == ["block 2 model: blocks <- model.layers.2: config.json has 90000 blocks, the checkpoint 2 of them; block 2 is the "
+    assert missing(paths) == ["block 2 model: blocks <- model.layers.2: config.json has 90000 blocks, the checkpoint 2 of them; block 2 "
+                              "is the "
                               "first that is missing"]
     _, paths = resolved(LLAMA, [name for name in NAMES if "layers" not in name])
     assert missing(paths) == ["model: blocks <- model.layers: no tensor of this name"]
@@ -110,6 +111,7 @@ def test_head_is_needed_only_where_it_is_not_tied():
 def test_layer_types_and_tensors_must_agree():
     config = {**LLAMA, "layer_types": ["full_attention", "conv"]}
     _, paths = resolved(config)
-    assert missing(paths) == ["block 1 decoder: self_attn <- config.json layer_types: layer_types says 'conv', the checkpoint holds self_attn"]
+    assert missing(paths) == ["block 1 decoder: self_attn <- config.json layer_types: layer_types says 'conv', the checkpoint holds "
+                              "self_attn"]
     _, paths = resolved(LLAMA, [name for name in NAMES if "layers.0.self_attn" not in name])
     assert missing(paths) == ["block 0 decoder: self_attn <- model.layers.0.self_attn: no tensor of these names"]

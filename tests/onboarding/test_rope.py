@@ -15,7 +15,8 @@ def rope(config, model_type="llama", layer_type="full_attention"):
 
 
 PLACES = {  # case: (model_type, config, layer type, theta, source)
-    "rope_parameters": ("llama", {"rope_parameters": {"rope_theta": 5e5, "rope_type": "default"}}, "", 5e5, "config.json rope_parameters.rope_theta"),
+    "rope_parameters": ("llama", {"rope_parameters": {"rope_theta": 5e5, "rope_type": "default"}}, "", 5e5,
+                        "config.json rope_parameters.rope_theta"),
     "top level": ("llama", {"rope_theta": 5e5}, "", 5e5, "config.json rope_theta"),
     "top level of an integer": ("llama", {"rope_theta": 500000}, "", 5e5, "config.json rope_theta"),
     "rope_scaling": ("llama", {"rope_scaling": {"rope_theta": 5e5, "type": "default"}}, "", 5e5, "config.json rope_scaling.rope_theta"),
@@ -31,11 +32,14 @@ PLACES = {  # case: (model_type, config, layer type, theta, source)
                       "config.json rope_theta"),
     "another name": ("qwen", {"rotary_emb_base": 2e4, "kv_channels": 8}, "", 2e4, "config.json rotary_emb_base"),
     "ratio": ("chatglm2", {"kv_channels": 8, "rope_ratio": 50}, "", 5e5, "default of chatglm2 times config.json rope_ratio 50"),
-    "per layer, full": ("gemma3_text", {"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}},
+    "per layer, full": ("gemma3_text", {"rope_parameters": {"full_attention": {"rope_theta": 1e6},
+                                                            "sliding_attention": {"rope_theta": 1e4}}},
                         "", 1e6, "config.json rope_parameters.full_attention.rope_theta"),
-    "per layer, sliding": ("gemma3_text", {"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}},
+    "per layer, sliding": ("gemma3_text", {"rope_parameters": {"full_attention": {"rope_theta": 1e6},
+                                                               "sliding_attention": {"rope_theta": 1e4}}},
                            "sliding_attention", 1e4, "config.json rope_parameters.sliding_attention.rope_theta"),
-    "local before 5": ("gemma3_text", {"rope_theta": 1e6, "rope_local_base_freq": 2e4, "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+    "local before 5": ("gemma3_text", {"rope_theta": 1e6, "rope_local_base_freq": 2e4,
+                                       "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
                        "sliding_attention", 2e4, "config.json rope_local_base_freq"),
     "global before 5": ("gemma3_text", {"rope_theta": 2e6, "rope_local_base_freq": 1e4}, "", 2e6, "config.json rope_theta"),
     "local default": ("gemma3_text", {"rope_theta": 1e6}, "sliding_attention", 1e4, "default of gemma3_text"),
@@ -58,11 +62,13 @@ REFUSED = {  # case: (config, message)
     "a list for a dict": ({"rope_parameters": [1e4]}, "rope_parameters: must be an object"),
     "unknown type": ({"rope_scaling": {"type": "yarm", "factor": 2.0}}, "rope_type 'yarm' is not known; nearest: 'yarn'"),
     "type a number": ({"rope_scaling": {"type": 3}}, "rope_type 3 is not known"),
-    "numbers missing": ({"rope_scaling": {"type": "llama3", "factor": 8.0}}, "llama3 needs low_freq_factor, high_freq_factor, original_max"),
+    "numbers missing": ({"rope_scaling": {"type": "llama3", "factor": 8.0}}, "llama3 needs low_freq_factor, high_freq_factor, "
+                        "original_max"),
     "two scalings": ({"rope_scaling": {"type": "linear", "factor": 2.0}, "rope_parameters": {"rope_type": "yarn", "factor": 2.0}},
                      "scales the rotary embedding differently in rope_parameters and rope_scaling"),
     "share above 1": ({"partial_rotary_factor": 1.5}, "partial_rotary_factor: must be above 0 and at most 1"),
-    "shares disagree": ({"partial_rotary_factor": 0.5, "rope_parameters": {"partial_rotary_factor": 0.25}}, "partial_rotary_factor differently"),
+    "shares disagree": ({"partial_rotary_factor": 0.5, "rope_parameters": {"partial_rotary_factor": 0.25}},
+                        "partial_rotary_factor differently"),
     "odd dims": ({"head_dim": 6, "partial_rotary_factor": 0.5}, "3 of the 6 elements of a head would rotate"),
     "other layer types only": ({"rope_parameters": {"sliding_attention": {"rope_theta": 1e4}}}, "has no entry for full_attention blocks"),
     "no head_dim": ({"hidden_size": None}, "needs head_dim"),
@@ -79,7 +85,8 @@ def test_contradictions_and_nonsense_are_refused(case):
 def test_without_a_documented_default_nothing_is_assumed(tmp_path):
     (tmp_path / "x.toml").write_text('ids = ["x"]\ninherit = "llama"\n[traits]\nrope_default_theta = ""\n')
     entry = choose(load_maps([tmp_path]), "x", {})
-    with pytest.raises(OnboardingError, match=r"nowhere in config.json \(looked at rope_theta, text_config.rope_theta\) and the map x.toml"):
+    with pytest.raises(OnboardingError, match=r"nowhere in config.json \(looked at rope_theta, text_config.rope_theta\) and the map "
+                       r"x.toml"):
         resolve_rope(BASE, entry)
 
 
@@ -91,7 +98,8 @@ def test_dims_pairing_and_scaling():
     glm = rope({"kv_channels": 8}, "chatglm2")
     assert glm.dims == 4 and glm.pairing == "interleaved"
     assert rope({"n_embd": 32, "n_head": 4, "rotary_dim": 6}, "phi-msft").dims == 6
-    yarn = rope({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1.5e5, "factor": 32.0, "beta_fast": 32.0, "truncate": False}}, "gpt_oss")
+    yarn = rope({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1.5e5, "factor": 32.0, "beta_fast": 32.0, "truncate": False}},
+                "gpt_oss")
     assert yarn.scaling == {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "truncate": False}
     assert rope({"rope_scaling": {"type": "su", "short_factor": [1.0], "long_factor": [2.0]}}).scaling["rope_type"] == "longrope"
     assert rope({"rope_scaling": {"type": "dynamic", "alpha": 1000.0}}).scaling == {"rope_type": "dynamic", "alpha": 1000.0}

@@ -174,8 +174,8 @@ def _files(folder: Path) -> tuple[list[Path], dict[str, str] | None]:
     if len(others) == 1:
         return [folder / others[0]], None
     if others:
-        raise OnboardingError(f"{folder}: {len(others)} safetensors files ({', '.join(others[:3])} ...) without {INDEX}: which tensors belong "
-                              "to the model is not known")
+        raise OnboardingError(f"{folder}: {len(others)} safetensors files ({', '.join(others[:3])} ...) without {INDEX}: which tensors "
+                              "belong to the model is not known")
     pickles = [name for name in there if name.endswith(_PICKLES)]
     if pickles:
         raise OnboardingError(f"{folder}: only pickled weights ({', '.join(pickles[:3])}), which can run any code and are never loaded; "
@@ -216,7 +216,8 @@ def read_header(file: Path) -> dict[str, TensorInfo]:
                 raise OnboardingError(f"{file}: {size} bytes, too short for a safetensors file")
             (length,) = struct.unpack("<Q", start)
             if length > _MOST_HEADER or 8 + length > size:
-                raise OnboardingError(f"{file}: not a safetensors file, or cut short: its header would be {length} bytes, the file has {size}")
+                raise OnboardingError(f"{file}: not a safetensors file, or cut short: its header would be {length} bytes, "
+                                      f"the file has {size}")
             header = _parse(stream.read(length), file, "header")
     except OSError as error:
         raise OnboardingError(f"{file}: {error.strerror}") from None
@@ -257,5 +258,5 @@ def _check_layout(file: Path, data: int, size: int, tensors: dict[str, TensorInf
             raise OnboardingError(f"{file}: tensor {info.name[:200]!r} {what}: the file is damaged or hides something")
         end = info.end
     if end != size:
-        what = f"cut short: its tensors need {end} bytes, the file has {size}" if end > size else f"{size - end} bytes follow the last tensor"
-        raise OnboardingError(f"{file}: {what}")
+        cut = f"cut short: its tensors need {end} bytes, the file has {size}"
+        raise OnboardingError(f"{file}: {cut if end > size else f'{size - end} bytes follow the last tensor'}")

@@ -17,8 +17,8 @@ class UnknownFamily(OnboardingError):
     def __init__(self, model_type: str, known: Iterable[str]):
         self.model_type = model_type
         self.nearest = tuple(close(model_type, known))
-        super().__init__(f"model_type {model_type!r} is not mapped; {nearest(model_type, known)}. `custom-ops onboard analyze` proposes a map "
-                         "for it, which --map-dir adds without touching the package")
+        super().__init__(f"model_type {model_type!r} is not mapped; {nearest(model_type, known)}. `custom-ops onboard analyze` "
+                         "proposes a map for it, which --map-dir adds without touching the package")
 
     def __reduce__(self):
         return type(self), (self.model_type, self.nearest)
@@ -34,10 +34,12 @@ def close(name: str, known: Iterable[str]) -> list[str]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """"nearest: 'a', 'b'", or what there is when nothing is near."""
+    """"nearest: 'a', 'b'"; where nothing is near, all of a few or the number of many."""
     known = sorted(set(known))
     found = close(name, known)
-    return f"nearest: {', '.join(map(repr, found))}" if found else f"known: {', '.join(map(repr, known))}"
+    if found:
+        return f"nearest: {', '.join(map(repr, found))}"
+    return f"known: {', '.join(map(repr, known))}" if len(known) <= 20 else f"none of the {len(known)} known ones is near"
 
 
 def load(module: str):

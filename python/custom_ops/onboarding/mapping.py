@@ -6,6 +6,7 @@
     optional = ["attention.q_norm"]   # level.key that a checkpoint may lack
     when = { vocab_size = 130528 }    # with two maps for one id: what config.json must hold; { has = "lfm" } asks for a key
     remote_code = true                # transformers has no class of its own for it
+    unsupported = "ALiBi"             # what the family does that LlmModel does not
     [model]                           # levels: config, model, decoder, attention, mlp, linear_attention
     final_layernorm = "model.norm"    # unified name = source path; a list holds spellings, the first that exists is taken
     rotary_emb = ""                   # removes an inherited key
@@ -32,9 +33,9 @@ except ImportError:  # Python 3.10
         raise OnboardingError("reading maps on Python 3.10 needs tomli: pip install 'custom_ops[onboard]'") from None
 
 BUILT_IN = Path(__file__).parent / "maps"
-_TOP = ("ids", "inherit", "config_prefix", "optional", "when", "remote_code", "note", "defaults", "traits", *LEVELS)
+_TOP = ("ids", "inherit", "config_prefix", "optional", "when", "remote_code", "unsupported", "defaults", "traits", *LEVELS)
 _NEEDED = ("config", "model", "decoder", "attention")  # levels without which nothing can be built
-_PATH = re.compile(r"/?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+PATH = re.compile(r"/?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 Sources = Mapping[str, tuple[str, ...]]  # unified name -> spellings, in the order they are tried
 
 
@@ -56,7 +57,7 @@ class FamilyMap:
     optional: frozenset[str] = frozenset()
     when: Mapping[str, object] = field(default_factory=dict)
     remote_code: bool = False
-    note: str = ""
+    unsupported: str = ""
     replaces: Path | None = None
 
     def level(self, name: str) -> Sources:
@@ -64,7 +65,8 @@ class FamilyMap:
 
     def matches(self, config: Mapping) -> bool:
         """Whether `when` holds for this config.json; a map without it always matches."""
-        return all(lookup(config, value) is not ABSENT if key == "has" else lookup(config, key) == value for key, value in self.when.items())
+        return all(lookup(config, value) is not ABSENT if key == "has" else lookup(config, key) == value
+                   for key, value in self.when.items())
 
 
 class _Absent:
@@ -133,7 +135,8 @@ def _read_folder(folder: Path, earlier: Mapping[str, list[FamilyMap]]) -> dict[s
         for name in raw["ids"]:
             for other in by_id.setdefault(name, []):
                 if files[other].get("when") == raw.get("when"):
-                    raise OnboardingError(f"{path}: id {name!r} is also in {other.name}; only different `when` tell two maps of one id apart")
+                    raise OnboardingError(f"{path}: id {name!r} is also in {other.name}; only different `when` tell two maps of one "
+                                          "id apart")
             by_id[name].append(path)
     done: dict[Path, FamilyMap] = {}
     for path in files:
@@ -141,10 +144,24 @@ def _read_folder(folder: Path, earlier: Mapping[str, list[FamilyMap]]) -> dict[s
     return {name: [done[path] for path in paths] for name, paths in by_id.items()}
 
 
+def parse(text: str, path: Path, maps: Mapping[str, list[FamilyMap]]) -> FamilyMap:
+    """The map that `text` would be as the file `path` beside `maps`."""
+    raw = _checked(text, path)
+    done: dict[Path, FamilyMap] = {}
+    return _inherited(path, {path: raw}, {name: [path] for name in raw["ids"]}, maps, done, ())
+
+
 def _read(path: Path) -> dict:
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return _checked(path.read_text(encoding="utf-8"), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise OnboardingError(f"{path}: cannot be read as TOML: {error}") from None
+
+
+def _checked(text: str, path: Path) -> dict:
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise OnboardingError(f"{path}: cannot be read as TOML: {error}") from None
     try:
         _check(raw)
@@ -161,7 +178,8 @@ def _check(raw: dict) -> None:
         raise ValueError('ids must be a list of model_type values, as ids = ["llama"]')
     if len(set(raw["ids"])) < len(raw["ids"]):
         raise ValueError("ids holds an id twice")
-    for key, kind, say in (("inherit", str, "an id"), ("when", dict, "a table"), ("remote_code", bool, "true or false"), ("note", str, "text"),
+    for key, kind, say in (("inherit", str, "an id"), ("when", dict, "a table"), ("remote_code", bool, "true or false"),
+                           ("unsupported", str, "text"),
                            ("defaults", dict, "a table"), ("traits", dict, "a table"), *((level, dict, "a table") for level in LEVELS)):
         if key in raw and not isinstance(raw[key], kind):
             raise ValueError(f"{key} must be {say}, is {raw[key]!r}")
@@ -175,7 +193,7 @@ def _check(raw: dict) -> None:
         if level not in LEVELS or LEVELS[level].get(key) is None or LEVELS[level][key].kind != MODULE:
             raise ValueError(f"optional: {entry!r} is no level.key of a module")
     for prefix in _listed(raw, "config_prefix"):
-        if prefix and not (prefix.endswith(".") and _PATH.fullmatch(prefix[:-1])):
+        if prefix and not (prefix.endswith(".") and PATH.fullmatch(prefix[:-1])):
             raise ValueError(f'config_prefix: {prefix!r} must be "" or a path that ends with a dot')
     for key in raw.get("defaults", {}):
         if key not in _defaultable():
@@ -201,7 +219,7 @@ def _check_source(where: str, source) -> None:
     if source == "":
         return
     for path in [source] if isinstance(source, str) else source if isinstance(source, list) and source else [None]:
-        if not isinstance(path, str) or not _PATH.fullmatch(path):
+        if not isinstance(path, str) or not PATH.fullmatch(path):
             raise ValueError(f"{where} must be a dotted path, a list of them or \"\", is {source!r}")
 
 
@@ -257,7 +275,7 @@ def _merged(path: Path, raw: dict, base: FamilyMap | None, replaced: Path | None
         defaults={key: value for key, value in defaults.items() if value != ""},
         config_prefix=tuple(_listed(raw, "config_prefix")) or (base.config_prefix if base else ("",)),
         optional=frozenset(_listed(raw, "optional")) | (base.optional if base else frozenset()),
-        when=raw.get("when", {}), remote_code=raw.get("remote_code", False), note=raw.get("note", ""), replaces=replaced)
+        when=raw.get("when", {}), remote_code=raw.get("remote_code", False), unsupported=raw.get("unsupported", ""), replaces=replaced)
 
 
 def _overlaid(base: Sources, own: Mapping) -> dict[str, tuple[str, ...]]:

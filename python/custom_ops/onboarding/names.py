@@ -87,9 +87,11 @@ class _Walk:
     def _level(self, level: str, layer: int | None, prefix: str, needed) -> dict[str, str]:
         """Entries of one level that exist; the others go to the report."""
         located = {}
-        for key, sources in self.family.level(level).items():
-            if LEVELS[level][key].kind != MODULE:
+        own = self.family.level(level)
+        for key, entry in LEVELS[level].items():
+            if key not in own or entry.kind != MODULE:
                 continue
+            sources = own[key]
             path = next((prefix + source for source in sources if self.tree.node(prefix + source) is not None), None)
             if path is not None:
                 located[key] = path

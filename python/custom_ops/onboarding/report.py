@@ -31,7 +31,8 @@ def require(report: Iterable[Unresolved], what: str) -> None:
     missing = [entry for entry in report if entry.required]
     if missing:
         shown = [f"  {entry}" for entry in missing[:20]] + ([f"  and {len(missing) - 20} more"] if len(missing) > 20 else [])
-        raise OnboardingError("\n".join([f"{what}: {len(missing)} required {'entry is' if len(missing) == 1 else 'entries are'} missing", *shown]))
+        count = "1 required entry is" if len(missing) == 1 else f"{len(missing)} required entries are"
+        raise OnboardingError("\n".join([f"{what}: {count} missing", *shown]))
 
 
 @dataclass(frozen=True)

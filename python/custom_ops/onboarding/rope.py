@@ -41,13 +41,14 @@ class Rope:
 
     def __str__(self) -> str:
         kind = self.scaling["rope_type"]
-        return f"theta {self.theta:g}, {self.dims} dims, {self.pairing}" + (f", {kind}" if kind != "default" else "") + f" ({self.source})"
+        return f"theta {self.theta:.10g}, {self.dims} dims, {self.pairing}" + (f", {kind}" if kind != "default" else "") + f" ({self.source})"
 
 
 def resolve_ropes(config: Mapping, family: FamilyMap, found: ConfigValues | None = None) -> dict[str, Rope]:
     """The Rope of every layer type of the model that rotates; {} for a model without attention."""
     found = found or resolve_config(family, config)
-    return {kind: resolve_rope(config, family, kind, found) for kind in dict.fromkeys(found.get("layer_types", ())) if kind in ATTENTION_TYPES}
+    return {kind: resolve_rope(config, family, kind, found) for kind in dict.fromkeys(found.get("layer_types", ()))
+            if kind in ATTENTION_TYPES}
 
 
 def resolve_rope(config: Mapping, family: FamilyMap, layer_type: str = "full_attention", found: ConfigValues | None = None) -> Rope:
@@ -67,7 +68,8 @@ def _dicts(config: Mapping, family: FamilyMap, layer_type: str) -> Iterator[tupl
     """Every dict with rope numbers for this layer type, with its path."""
     seen, local = [], _local(family, layer_type)
     spellings = [path for key in ("rope_parameters", "rope_scaling") for path in candidates(family, family.config.get(key, (key,)))]
-    for path in dict.fromkeys([*spellings, *(outer + key for outer in ("", "text_config.") for key in ("rope_parameters", "rope_scaling"))]):
+    usual = [outer + key for outer in ("", "text_config.") for key in ("rope_parameters", "rope_scaling")]
+    for path in dict.fromkeys([*spellings, *usual]):
         value = lookup(config, path)
         if value is ABSENT or value is None:
             continue
@@ -115,7 +117,7 @@ def _base(path: str, value) -> float:
 
 def _agree(what: str, stated: Mapping[str, float]) -> None:
     if len(set(stated.values())) > 1:
-        places = ", ".join(f"{path} = {value:g}" for path, value in stated.items())
+        places = ", ".join(f"{path} = {value:.10g}" for path, value in stated.items())
         raise OnboardingError(f"config.json states {what} differently: {places}; correct the one that is wrong")
 
 

@@ -69,6 +69,7 @@ CONFIG = {
         ANY,
         rope_parameters="theta, rope_type and the numbers of the scaling; may be one dict per layer type",
         rope_scaling="older name of rope_parameters, without theta",
+        per_layer_config="head sizes of single blocks that differ from the rest (gemma4)",
         layer_types="one name per block: full_attention, sliding_attention, linear_attention, conv",
         bos_token_id="token id", eos_token_id="token id or list", pad_token_id="token id",
         image_token_index="token id", boi_token_index="token id", eoi_token_index="token id",
@@ -195,9 +196,11 @@ TRAITS = {
     "mlp_names": Trait(dict, {"gate": "gate_proj", "up": "up_proj", "down": "down_proj"},
                        "children of a dense MLP: gate, up, down; or gate_up (rows of gate first), down"),
     "expert_names": Trait(dict, None, "children of one expert, as mlp_names; those of mlp_names when absent"),
-    "experts_layout": _choice("fused experts: gate_up_proj [E, 2I, d], gate rows first; [E, d, 2I], gate columns first; [E, d, 2I], gate columns "
+    "experts_layout": _choice("fused experts: gate_up_proj [E, 2I, d], gate rows first; [E, d, 2I], gate columns first; [E, d, 2I], "
+                              "gate columns "
                               "even", "halves", "columns", "interleaved"),
-    "expert_activation": _choice("of an expert: the model's; or clamped_swiglu, (u + 1) g sigmoid(swiglu_alpha g), g and |u| <= swiglu_limit",
+    "expert_activation": _choice("of an expert: the model's; or clamped_swiglu, (u + 1) g sigmoid(swiglu_alpha g), g and |u| <= "
+                                 "swiglu_limit",
                                  "same", "clamped_swiglu"),
     "routing": _choice("softmax, then choose; sigmoid, choose with bias; choose, then softmax; choose, then sigmoid on the input",
                        "softmax", "sigmoid_bias", "topk_softmax", "topk_sigmoid"),
