@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import sys
@@ -14,7 +15,30 @@ from .cli_group import Group
 _FINDINGS, _USAGE = 1, 2
 
 
-@click.group(cls=Group)
+# name: module and attribute of the command; imported when it is used, since these load torch
+_LATER = {
+    "export": ("custom_ops.onboarding.export.command", "command"),
+}
+
+
+class _Onboard(Group):
+    """Reports errors of all its commands alike; see `reported`."""
+
+    def list_commands(self, ctx):
+        return [*self.commands, *_LATER]
+
+    def get_command(self, ctx, name):
+        if name in _LATER:
+            module, attribute = _LATER[name]
+            return getattr(importlib.import_module(module), attribute)
+        return super().get_command(ctx, name)
+
+    def invoke(self, ctx):
+        with reported():
+            return super().invoke(ctx)
+
+
+@click.group(cls=_Onboard)
 def onboard():
     """Bring a model of Hugging Face to these operators: what it is, whether it is right, and in which format.
 
@@ -22,6 +46,7 @@ def onboard():
     Start here:
       custom-ops onboard analyze path/to/model                    what it is and what is missing
       custom-ops onboard analyze path/to/model --save-map my.toml what would make an unknown model known
+      custom-ops onboard export path/to/model --format gguf -o model.gguf
 
     A model is a folder with config.json and safetensors files. Nothing in it is run: no pickles, no remote code.
 
@@ -80,16 +105,15 @@ def analyze(model_dir, map_dirs, as_json, save_map):
     """
     from .onboarding.analyze import analyze as examine
 
-    with reported():
-        analysis = examine(model_dir, map_dirs)
-        if as_json:
-            click.echo(json.dumps(analysis.to_dict(), indent=1))
-        else:
-            from .onboarding import show
+    analysis = examine(model_dir, map_dirs)
+    if as_json:
+        click.echo(json.dumps(analysis.to_dict(), indent=1))
+    else:
+        from .onboarding import show
 
-            show.analysis(analysis)
-        if save_map:
-            _save(analysis, save_map)
+        show.analysis(analysis)
+    if save_map:
+        _save(analysis, save_map)
     if not analysis.ready:
         raise SystemExit(_FINDINGS)
 

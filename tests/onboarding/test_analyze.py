@@ -307,6 +307,14 @@ def test_command_line_errors(saved, tmp_path):
     assert not (tmp_path / "x.toml").exists()
 
 
+def test_every_command_of_the_group_reports_alike(tmp_path):
+    for command in main.commands["onboard"].list_commands(None):
+        result = CliRunner().invoke(main, ["onboard", command, "--help"])
+        assert result.exit_code == 0 and "MODEL_DIR" in result.output, command
+    result = CliRunner().invoke(main, ["onboard", "export", str(tmp_path / "none"), "--format", "gguf", "-o", str(tmp_path / "x.gguf")])
+    assert result.exit_code == 2 and "no such model directory" in result.output and result.exception.code == 2
+
+
 def test_a_saved_map_never_overwrites(variant, tmp_path_factory):
     folder = variant("llama", lambda config: config.update(model_type="zzz"))
     file = tmp_path_factory.mktemp("maps") / "mine.toml"
