@@ -114,3 +114,21 @@ def _as_json(folder) -> None:
     made.post_processor = tokenizers.processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 1)])
     made.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer.model").unlink()
+
+
+def rewrite(path, arch="llama", drop=(), change=lambda name, values: values, keys=lambda name, value: value):
+    """A copy of a file with the package's own writer."""
+    gguf = pytest.importorskip("gguf")
+    reader = gguf.GGUFReader(path)
+    writer = gguf.GGUFWriter(path.with_name("changed.gguf"), arch)
+    for name, field in reader.fields.items():
+        if not name.startswith("GGUF.") and name != "general.architecture" and (value := keys(name, field.contents())) is not None:
+            writer.add_key_value(name, value, field.types[0], field.types[-1] if len(field.types) > 1 else None)
+    for tensor in reader.tensors:
+        if tensor.name not in drop:
+            writer.add_tensor(tensor.name, change(tensor.name, tensor.data.copy()))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path.with_name("changed.gguf")

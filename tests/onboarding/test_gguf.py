@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import torch
-from gguf_models import MODELS, TOKENIZERS, save_model, save_tokenizer
+from gguf_models import MODELS, TOKENIZERS, rewrite, save_model, save_tokenizer
 from safetensors.torch import load_file, save_file
 from tiny_models import save
 
@@ -16,7 +16,7 @@ from custom_ops.onboarding.export import FORMATS, export
 from custom_ops.onboarding.export.gguf.transforms import TRANSFORMS
 from custom_ops.onboarding.weights import load as load_checkpoint
 
-gguf = pytest.importorskip("gguf", reason="pip install 'custom_ops[gguf]'")
+pytest.importorskip("gguf", reason="pip install 'custom_ops[gguf]'")
 pytest.importorskip("transformers")
 
 from custom_ops.onboarding.export.gguf.read import GgufFile, load  # noqa: E402
@@ -399,23 +399,6 @@ def test_damaged_files(written, tmp_path):
             load(tmp_path / "cut.gguf")
     with pytest.raises(OnboardingError, match="no such file"):
         load(tmp_path / "absent.gguf")
-
-
-def rewrite(path, arch="llama", drop=(), change=lambda name, values: values, keys=lambda name, value: value):
-    """A copy of a file with the package's own writer."""
-    reader = gguf.GGUFReader(path)
-    writer = gguf.GGUFWriter(path.with_name("changed.gguf"), arch)
-    for name, field in reader.fields.items():
-        if not name.startswith("GGUF.") and name != "general.architecture" and (value := keys(name, field.contents())) is not None:
-            writer.add_key_value(name, value, field.types[0], field.types[-1] if len(field.types) > 1 else None)
-    for tensor in reader.tensors:
-        if tensor.name not in drop:
-            writer.add_tensor(tensor.name, change(tensor.name, tensor.data.copy()))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path.with_name("changed.gguf")
 
 
 def test_files_that_do_not_fit(written):

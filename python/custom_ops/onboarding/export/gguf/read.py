@@ -16,7 +16,7 @@ from .keys import Keys
 from .package import gguf
 from .rope import FACTORS, with_factors
 from .tensors import rows
-from .types import decode
+from .storage import decode
 
 
 class GgufFile:

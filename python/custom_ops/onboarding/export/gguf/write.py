@@ -22,7 +22,7 @@ from .registry import GgufArchitecture
 from .rope import FACTORS, rope_factors
 from .tensors import Row, rows
 from .tokenizer import tokenizer_keys
-from .types import FILE_TYPES, Stored, encode, stored
+from .storage import FILE_TYPES, Stored, encode, stored
 
 _QUANTISATION_VERSION = 2  # of the format's blocks
 
