@@ -1,7 +1,7 @@
 """Calls of FusedLinearAttention on the simulated chips, through the op package: cases, their inputs, the call."""
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -110,6 +110,33 @@ def run(soc, case: Case, tensors: dict, **options):
             tensors[name] = tensors[name].clone()
     op = kernel(soc).with_options(**options)
     return op(**tensors, **attributes_of(case)), op.report
+
+
+def in_order(ends: tuple, length: int) -> int:
+    """How many sequences come before the first boundary that is out of order."""
+    count = 0
+    while count + 1 < len(ends) and ends[0] == 0 and ends[count] <= ends[count + 1] <= length:
+        count += 1
+    return count
+
+
+def assert_only_sequences_in_order_count(soc, case: Case, rng, key):
+    """Boundaries out of order: rows from there on are NaN and the states behind untouched, the rest is what a call without them gives."""
+    tensors = inputs_of(case, rng)
+    (out, *states), report = run(soc, case, tensors)
+    assert report.findings == [] and report.tiling_key == key
+    count = in_order(case.ends, case.length)
+    rows = case.ends[count] if count else 0
+    assert out[:, rows:].isnan().all() and rows < case.length
+    before = [tensors.get(name) for name in ("conv_state", "recurrent_state")]
+    assert all(state is None or torch.equal(state[count:], old[count:]) for state, old in zip(states, before))
+    if count == 0:
+        return
+    part = {name: value[:, :rows].contiguous() if name in ("qkv", "gate", "beta") else value for name, value in tensors.items()}
+    part |= {"cu_seqlens": torch.tensor(case.ends[:count + 1], dtype=torch.int32), "state_indices": torch.arange(count, dtype=torch.int32)}
+    (want, *kept), report = run(soc, replace(case, length=rows), part)
+    assert report.tiling_key == key and torch.equal(out[:, :rows], want)
+    assert all(state is None or torch.equal(state, other) for state, other in zip(states, kept))
 
 
 #: Sequences without tokens first, in the middle and last; padding; slots out of order.

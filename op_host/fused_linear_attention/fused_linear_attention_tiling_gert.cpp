@@ -61,6 +61,7 @@ std::string MisfitOfSequences(const Shapes& shapes, FusedLinearAttentionShape& s
         if (ends.GetDimNum() != 1 || ends.GetDim(0) < 1) return "cu_seqlens must be [N + 1], got " + Text(ends);
         if (s.batch != 1) return "qkv must be [1, L, D] with cu_seqlens, got " + Text(qkv);
         s.sequences = static_cast<uint64_t>(ends.GetDim(0) - 1);
+        if (s.sequences == 0 && s.length != 0) return "cu_seqlens [1] has no sequence for the tokens of qkv " + Text(qkv);
     }
     const int64_t sequences = static_cast<int64_t>(s.sequences);
     std::string misfit = Differs(shapes, kStateIndices, Dims({sequences}));

@@ -30,31 +30,18 @@ public:
                                 AscendC::TPipe* pipe) {
         tensors_ = tensors;
         workspace_ = workspace;
-        plan_ = plan;
+        plan_ = *plan;
         pipe_ = pipe;
         sequences_.Init(tensors.cuSeqlens, tensors.stateIndices, tensors.hasInitialState, *plan);
         walk_.Init(sequences_, plan->sequences);
     }
 
-    // Whether cu_seqlens is 0 = first <= ... <= last = tokens; both kinds of core ask.
-    __aicore__ inline bool Ordered() const {
-        if (tensors_.cuSeqlens == nullptr) return true;
-        AscendC::GlobalTensor<int32_t> ends;
-        ends.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(tensors_.cuSeqlens));
-        if (ends.GetValue(0) != 0 || ends.GetValue(plan_->sequences) != static_cast<int32_t>(plan_->tokens)) return false;
-        for (uint32_t i = 0; i < plan_->sequences; ++i)
-            if (ends.GetValue(i) > ends.GetValue(i + 1)) return false;
-        return true;
-    }
-
     __aicore__ inline void Process() {
-        const bool ordered = Ordered();
         if ASCEND_IS_AIC {
-            if (ordered) RunCube();
+            RunCube();
         }
         if ASCEND_IS_AIV {
-            if (ordered) RunVector();
-            else Refuse();
+            RunVector();
         }
     }
 
@@ -65,7 +52,7 @@ private:
         window.number = number_++;
         if (!walk_.Seek(next_)) return false;
         window.walk = walk_;
-        const uint32_t most = plan_->chunked.windowChunks;
+        const uint32_t most = plan_.chunked.windowChunks;
         ChunkWalk to = walk_;
         if (to.Seek(next_ + most)) window.count = most;
         else window.count = to.First() - next_;
@@ -75,7 +62,7 @@ private:
 
     __aicore__ inline void RunCube() {
         ChunkedCube<T, Tc> cube;
-        cube.Init(tensors_.attnOut, workspace_, *plan_, pipe_);
+        cube.Init(tensors_.attnOut, workspace_, plan_, pipe_);
         for (Window window; Next(window);) {
             AscendC::SyncAll<false>();  // q, k and v are there
             cube.Products(window);
@@ -90,7 +77,7 @@ private:
         for (Window window; Next(window);) {
             {
                 ChunkedPrepare<T, G, Tc> prepare;
-                prepare.Init(tensors_, plan_, pipe_);
+                prepare.Init(tensors_, &plan_, pipe_);
                 prepare.InitWorkspace(workspace_, pipe_);
                 prepare.Process(window);
             }
@@ -98,40 +85,36 @@ private:
             pipe_->Reset();
             {
                 ChunkedSolve<T, G, Tc> solve;
-                solve.Init(tensors_, workspace_, *plan_, pipe_);
+                solve.Init(tensors_, workspace_, plan_, pipe_);
                 solve.Process(window);
             }
             AscendC::SyncAll<false>();
             pipe_->Reset();
             {
                 ChunkedScan<Tc> scan;
-                scan.Init(tensors_, workspace_, *plan_, pipe_);
+                scan.Init(tensors_, workspace_, plan_, pipe_);
                 scan.Process(window);
             }
             AscendC::SyncAll<false>();
             pipe_->Reset();
         }
+        plan_.sequences = walk_.Count();
         {
             ChunkedScan<Tc> scan;
-            scan.Init(tensors_, workspace_, *plan_, pipe_);
+            scan.Init(tensors_, workspace_, plan_, pipe_);
             scan.ClearEmpty(sequences_);
         }
         AscendC::PipeBarrier<PIPE_ALL>();
         pipe_->Reset();
         ChunkedPrepare<T, G, Tc> prepare;
-        prepare.Init(tensors_, plan_, pipe_);
+        prepare.Init(tensors_, &plan_, pipe_);
         prepare.StoreConvStates();  // all cores have read the old one
-    }
-
-    __aicore__ inline void Refuse() {
-        ChunkedPrepare<T, G, Tc> prepare;
-        prepare.Init(tensors_, plan_, pipe_);
-        prepare.Refuse();
+        prepare.FillRest();
     }
 
     LinearAttentionTensors tensors_;
     GM_ADDR workspace_ = nullptr;
-    const FusedLinearAttentionTilingData* plan_ = nullptr;
+    FusedLinearAttentionTilingData plan_;
     AscendC::TPipe* pipe_ = nullptr;
     Sequences sequences_;
     ChunkWalk walk_;

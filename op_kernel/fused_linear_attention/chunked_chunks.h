@@ -5,7 +5,7 @@
 
 namespace hc {
 
-// Sequences in order, each with its chunks; chunks are numbered over all sequences.
+// Sequences up to the first that is out of order, each with its chunks; chunks are numbered over all sequences.
 class ChunkWalk {
 public:
     __aicore__ inline void Init(const Sequences& sequences, uint32_t count) {
@@ -18,6 +18,8 @@ public:
         while (index_ < count_ && chunk >= first_ + chunks_) Enter(index_ + 1, first_ + chunks_);
         return index_ < count_;
     }
+    // Sequences that are in order, after a Seek that found no chunk.
+    __aicore__ inline uint32_t Count() const { return count_; }
     __aicore__ inline uint32_t First() const { return first_; }  // chunk of the sequence
     __aicore__ inline uint32_t End() const { return first_ + chunks_; }
     __aicore__ inline const Sequence& Current() const { return sequence_; }
@@ -28,6 +30,10 @@ private:
         first_ = first;
         chunks_ = 0;
         if (index_ >= count_) return;
+        if (!sequences_.InOrder(index_)) {
+            count_ = index_;
+            return;
+        }
         sequence_ = sequences_.Get(index_);
         chunks_ = CeilDiv(sequence_.tokens, kChunkTokens);
     }

@@ -20,16 +20,16 @@ using Recurrent = RecurrentMembase<T, G>;
 // Op: Recurrent, ShortConv
 template <typename Op>
 __aicore__ inline void Run(const LinearAttentionTensors& tensors, const FusedLinearAttentionTilingData& plan, AscendC::TPipe* pipe) {
-    bool ordered = true;
+    FusedLinearAttentionTilingData known = plan;
     if (tensors.cuSeqlens != nullptr) {
         BoundaryCheck check;
-        ordered = check.Ordered(tensors.cuSeqlens, plan, pipe);
+        known.sequences = check.Count(tensors.cuSeqlens, plan, pipe);
         pipe->Reset();
     }
     Op op;
-    op.Init(tensors, &plan, pipe);
-    if (ordered) op.Process();
-    else op.Refuse();
+    op.Init(tensors, &known, pipe);
+    if (known.sequences != 0) op.Process();
+    op.FillRest();
 }
 
 template <typename T, typename G>

@@ -80,13 +80,13 @@ public:
         }
     }
 
-    // Boundaries out of order: the whole result is NaN, no state is touched.
-    __aicore__ inline void Refuse() {
+    // Rows behind the sequences that are in order: NaN.
+    __aicore__ inline void FillRest() {
         const uint64_t core = static_cast<uint64_t>(AscendC::GetBlockIdx());
-        const uint64_t all = static_cast<uint64_t>(plan_.tokens) * plan_.valueHeads * plan_.valueDim;
-        const uint64_t end = all * (core + 1) / plan_.usedCores;
+        const uint64_t row = plan_.valueHeads * static_cast<uint64_t>(plan_.valueDim), from = sequences_.End(plan_.sequences);
+        const uint64_t all = (plan_.tokens - from) * row, end = from * row + all * (core + 1) / plan_.usedCores;
         const uint32_t most = ub_.outBytes / sizeof(T);
-        for (uint64_t at = all * core / plan_.usedCores; at < end; at += most) {
+        for (uint64_t at = from * row + all * core / plan_.usedCores; at < end; at += most) {
             const uint32_t count = end - at < most ? static_cast<uint32_t>(end - at) : most;
             Self().FillRows(count, Self().Nan());
             AscendC::LocalTensor<T> out = outQue_.template DeQue<T>();
@@ -202,8 +202,8 @@ protected:
         const uint64_t head = static_cast<uint64_t>(step.sequence.slot) * plan_.valueHeads + step.valueHead;
         return head * plan_.keyDim * plan_.valueDim + step.column;
     }
-    // A tile comes and goes in parts of partRows_ rows, each with flags of its own: a part is read when it is there, while the next one comes,
-    // and leaves while the next one is updated.
+    // A tile comes and goes in parts of partRows_ rows, each with flags of its own: a part is read when it is there, while the next one
+    // comes, and leaves while the next one is updated.
     __aicore__ inline uint32_t StateParts() const { return CeilDiv(plan_.keyDim, partRows_); }
     __aicore__ inline uint32_t PartRows(uint32_t part) const { return Min(partRows_, plan_.keyDim - part * partRows_); }
     // The tile stays in its buffer from its load to its store, which must be over before the buffer's next load.

@@ -50,6 +50,7 @@ public:
         indexed_ = stateIndices != nullptr;
         flagged_ = hasInitialState != nullptr;
         length_ = plan.sequenceTokens;
+        tokens_ = plan.tokens;
         slotCount_ = plan.slots;
     }
 
@@ -69,47 +70,64 @@ public:
         return packed_ ? static_cast<uint64_t>(ends_.GetValue(index)) : static_cast<uint64_t>(index) * length_;
     }
 
+    // Tokens of the first `count` sequences, which are in order.
+    __aicore__ inline uint64_t End(uint32_t count) const { return count == 0 ? 0 : Before(count); }
+
+    // Whether a sequence, those before it being in order, lies behind them and within the call.
+    __aicore__ inline bool InOrder(uint32_t index) const {
+        const uint64_t first = Before(index), end = Before(index + 1);  // negative ones are huge
+        return (index != 0 || first == 0) && first <= end && end <= tokens_;
+    }
+
 private:
     AscendC::GlobalTensor<int32_t> ends_, slots_;
     AscendC::GlobalTensor<uint8_t> has_;
-    uint64_t length_ = 0;
+    uint64_t length_ = 0, tokens_ = 0;
     uint32_t slotCount_ = 0;
     bool packed_ = false, indexed_ = false, flagged_ = false;
 };
 
-// Whether cu_seqlens is 0 = first <= ... <= last = tokens. Uses UB from its start: the caller resets `pipe`.
+// How many sequences are in order, from the first on: 0 = first boundary <= ... <= tokens. Uses UB from its start: the caller resets
+// `pipe`.
 class BoundaryCheck {
 public:
-    __aicore__ inline bool Ordered(GM_ADDR cuSeqlens, const FusedLinearAttentionTilingData& plan, AscendC::TPipe* pipe) {
+    __aicore__ inline uint32_t Count(GM_ADDR cuSeqlens, const FusedLinearAttentionTilingData& plan, AscendC::TPipe* pipe) {
         AscendC::GlobalTensor<int32_t> ends;
         ends.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(cuSeqlens));
-        if (ends.GetValue(0) != 0 || ends.GetValue(plan.sequences) != static_cast<int32_t>(plan.tokens)) return false;
+        Sequences sequences;
+        sequences.Init(cuSeqlens, nullptr, nullptr, plan);
         pipe->InitBuffer(que_, 1, 2 * kWindow * sizeof(int32_t));
         pipe->InitBuffer(workBuf_, 2 * kWindow * sizeof(float));
         const AscendC::TEventID known = pipe->FetchEventID(AscendC::HardEvent::V_S);
         for (uint32_t first = 0; first < plan.sequences; first += kWindow) {
-            const float least = LeastStep(ends, first, Min(kWindow, plan.sequences - first), known);
-            if (least < 0) return false;
+            const uint32_t end = Min(first + kWindow, plan.sequences);
+            const bool inOrder = sequences.InOrder(first) && Least(ends, first, end - first, known) >= 0;
+            if (inOrder && sequences.Before(end) <= plan.tokens) continue;
+            for (uint32_t i = first; i < end; ++i)
+                if (!sequences.InOrder(i)) return i;
         }
-        return true;
+        return plan.sequences;
     }
 
 private:
     static constexpr uint32_t kWindow = 1024;
 
-    // min of ends[first + 1 + i] - ends[first + i], i < count
-    __aicore__ inline float LeastStep(const AscendC::GlobalTensor<int32_t>& ends, uint32_t first, uint32_t count, AscendC::TEventID known) {
+    // min of ends[first + 1 + i] - ends[first + i] and of ends[first + i], i < count
+    __aicore__ inline float Least(const AscendC::GlobalTensor<int32_t>& ends, uint32_t first, uint32_t count, AscendC::TEventID known) {
+        const int32_t n = static_cast<int32_t>(count);
         AscendC::LocalTensor<int32_t> pair = que_.AllocTensor<int32_t>();
         CopyFlatIn(pair, ends[first], count);
         CopyFlatIn(pair[kWindow], ends[first + 1], count);
         que_.EnQue(pair);
         pair = que_.DeQue<int32_t>();
         const AscendC::LocalTensor<float> steps = workBuf_.Get<float>();
-        AscendC::Sub(pair[kWindow], pair[kWindow], pair, static_cast<int32_t>(count));
+        AscendC::Sub(pair[kWindow], pair[kWindow], pair, n);
         AscendC::PipeBarrier<PIPE_V>();
-        AscendC::Cast(steps, pair[kWindow], AscendC::RoundMode::CAST_RINT, count);  // keeps the sign
+        AscendC::Min(pair, pair, pair[kWindow], n);
         AscendC::PipeBarrier<PIPE_V>();
-        AscendC::ReduceMin(steps, steps, steps[kWindow], static_cast<int32_t>(count));
+        AscendC::Cast(steps, pair, AscendC::RoundMode::CAST_RINT, count);  // keeps the sign
+        AscendC::PipeBarrier<PIPE_V>();
+        AscendC::ReduceMin(steps, steps, steps[kWindow], n);
         que_.FreeTensor(pair);
         AscendC::SetFlag<AscendC::HardEvent::V_S>(known);
         AscendC::WaitFlag<AscendC::HardEvent::V_S>(known);

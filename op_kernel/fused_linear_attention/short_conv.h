@@ -42,12 +42,12 @@ public:
         for (uint32_t tile = core / ub_.parts; tile < plan_.valueTiles; tile += ub_.tileGroups) StoreStates(tile * plan_.valueTile, part);
     }
 
-    // Boundaries out of order: the whole result is NaN, no state is touched.
-    __aicore__ inline void Refuse() {
-        const uint64_t core = static_cast<uint64_t>(AscendC::GetBlockIdx()), all = static_cast<uint64_t>(plan_.tokens) * plan_.valueDim;
-        const uint64_t end = all * (core + 1) / plan_.usedCores;
+    // Rows behind the sequences that are in order: NaN.
+    __aicore__ inline void FillRest() {
+        const uint64_t core = static_cast<uint64_t>(AscendC::GetBlockIdx()), row = plan_.valueDim, from = sequences_.End(plan_.sequences);
+        const uint64_t all = (plan_.tokens - from) * row, end = from * row + all * (core + 1) / plan_.usedCores;
         const uint32_t most = ub_.outBytes / sizeof(T);
-        for (uint64_t at = all * core / plan_.usedCores; at < end; at += most) {
+        for (uint64_t at = from * row + all * core / plan_.usedCores; at < end; at += most) {
             const uint32_t count = end - at < most ? static_cast<uint32_t>(end - at) : most;
             FillRows(count, Nan());
             AscendC::LocalTensor<T> out = outQue_.template DeQue<T>();

@@ -64,7 +64,8 @@ def test_recurrent(chip, attn_type, batch, length, key_heads, ratio, key_dim, ta
     assert 128 % buffers.sumRows == 0, "groups of rows start at row 0 of the sums"
 
 
-@given(chip=st.sampled_from([*plans.CHIPS.values(), Chip(2, 196608, False, 1)]), batch=batches, length=st.one_of(st.integers(65, 700), st.sampled_from([8192, 65536, 1 << 20])), key_heads=st.sampled_from([1, 2, 3, 16]),
+@given(chip=st.sampled_from([*plans.CHIPS.values(), Chip(2, 196608, False, 1)]), batch=batches,
+       length=st.one_of(st.integers(65, 700), st.sampled_from([8192, 65536, 1 << 20])), key_heads=st.sampled_from([1, 2, 3, 16]),
        ratio=st.sampled_from([1, 2, 3, 8]), key_dim=st.sampled_from([16, 64, 96, 128]), value_dim=st.sampled_from([16, 64, 96, 112, 128]),
        taps=taps, element_bytes=element_bytes, packed=st.booleans(), fold=st.booleans())
 def test_chunked(chip, batch, length, key_heads, ratio, key_dim, value_dim, taps, element_bytes, packed, fold):
