@@ -17,6 +17,9 @@ _FINDINGS, _USAGE = 1, 2
 
 # name: module and attribute of the command; imported when it is used, since these load torch
 _LATER = {
+    "verify": ("custom_ops.cli_onboard_run", "verify"),
+    "generate": ("custom_ops.cli_onboard_run", "generate"),
+    "perplexity": ("custom_ops.cli_onboard_run", "perplexity"),
     "export": ("custom_ops.onboarding.export.command", "command"),
 }
 
@@ -46,6 +49,8 @@ def onboard():
     Start here:
       custom-ops onboard analyze path/to/model                    what it is and what is missing
       custom-ops onboard analyze path/to/model --save-map my.toml what would make an unknown model known
+      custom-ops onboard verify path/to/model                     whether it computes what transformers does
+      custom-ops onboard generate path/to/model -p "The sea is"   text, and how fast
       custom-ops onboard export path/to/model --format gguf -o model.gguf
 
     A model is a folder with config.json and safetensors files. Nothing in it is run: no pickles, no remote code.

@@ -223,7 +223,8 @@ def explained(where: str, errors: Callable[[], dict[str, float]], candidates: Ca
     errors: of the parts in order, the last is the whole. Every patch is taken back.
     """
     now = errors()
-    whole, part = list(now)[-1], _first_worse(now, same)
+    names, whole = list(now), list(now)[-1]
+    part = _first_worse(now, names, same)
     finding = Finding(where, part, now[part], left=now[whole])
     with ExitStack() as patched:
         while part is not None and len(finding.causes) < MOST_CAUSES:
@@ -232,7 +233,8 @@ def explained(where: str, errors: Callable[[], dict[str, float]], candidates: Ca
                 break
             patched.enter_context(found.applied())
             finding.causes.append(found.text)
-            part = _first_worse(now, same)
+            # Parts are paired by the map: where it is wrong, what comes before may agree with the wrong one. The whole cannot.
+            part = _first_worse(now, names[names.index(part) :], same) if _worse(now[whole], same) else None
     if part is not None and _worse(now[whole], finding.left / 100):
         finding.causes.clear()  # what is left is most of it: nothing was explained
     else:
@@ -241,14 +243,13 @@ def explained(where: str, errors: Callable[[], dict[str, float]], candidates: Ca
 
 
 def _best(errors, candidates: Iterator[Hypothesis], part: str, now: dict[str, float], same: float):
-    """(the hypothesis that puts `part` right, or nearly, and leaves what comes before it; the errors with it), or (None, now)."""
-    names, whole = list(now), list(now)[-1]
-    until = names[: names.index(part) + 1]
+    """(the hypothesis that puts `part` right, or nearly, and leaves least of the whole; the errors with it), or (None, now)."""
+    whole = list(now)[-1]
     best, found, left = (now[part] / PART_OF_IT, float("inf")), None, now
     for candidate in candidates:
         with candidate.applied():
             trial = errors()
-        rank = max(same, *(trial.get(name, float("inf")) for name in until)), trial[whole]
+        rank = max(same, trial.get(part, float("inf"))), trial[whole]
         if rank < best:
             best, found, left = rank, candidate, trial
         if trial[whole] <= same / 10:
@@ -256,8 +257,8 @@ def _best(errors, candidates: Iterator[Hypothesis], part: str, now: dict[str, fl
     return found, left
 
 
-def _first_worse(errors: dict[str, float], same: float) -> str | None:
-    return next((name for name, error in errors.items() if _worse(error, same)), None)
+def _first_worse(errors: dict[str, float], names: list[str], same: float) -> str | None:
+    return next((name for name in names if _worse(errors.get(name, float("inf")), same)), None)
 
 
 def _fitted_thetas(reference: nn.Module) -> Iterator[float]:

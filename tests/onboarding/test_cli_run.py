@@ -1,0 +1,104 @@
+"""`custom-ops onboard verify`: what is printed, and the exit codes."""
+
+import pytest
+
+pytest.importorskip("transformers")  # the extra `onboard`
+click_testing = pytest.importorskip("click.testing")
+from tiny_models import build_variant  # noqa: E402
+
+from custom_ops.cli_commands import main  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lfm2")
+    build_variant("lfm2").save_pretrained(folder)
+    return folder
+
+
+def run(*arguments):
+    return click_testing.CliRunner().invoke(main, ["onboard", *map(str, arguments)])
+
+
+def test_verify_that_passes(model_dir):
+    done = run("verify", model_dir, "--batch", 1, "--length", 12)
+    assert done.exit_code == 0, done.output
+    assert "lfm2 float32, 1 x 12 tokens, against transformers" in done.output and "passed in" in done.output
+    assert done.output.count(" ok\n") == 11 and "DIFFERS" not in done.output
+
+
+def test_verify_that_differs(model_dir, tmp_path):
+    """A map of the user's with gate and up the other way round."""
+    names = 'mlp_names = { gate = "w3", up = "w1", down = "w2" }'
+    (tmp_path / "wrong.toml").write_text(f'ids = ["lfm2"]\ninherit = "lfm2"\n[traits]\n{names}\n')
+    done = run("verify", model_dir, "--map-dir", tmp_path)
+    assert done.exit_code == 1
+    assert "first difference: block 0, mlp down" in done.output and "cause: gate and up are swapped in the MLP" in done.output
+
+
+def test_verify_of_no_model(tmp_path):
+    done = run("verify", tmp_path / "none")
+    assert done.exit_code == 2 and "no such model directory" in done.output
+
+
+def test_verify_with_another_theta(model_dir, tmp_path):
+    """A family whose documented base is wrong: config.json states the right one, so the map's default is never taken."""
+    (tmp_path / "other.toml").write_text('ids = ["lfm2"]\ninherit = "lfm2"\n[traits]\nrope_default_theta = 10000.0\n')
+    assert run("verify", model_dir, "--map-dir", tmp_path, "--length", 12).exit_code == 0
+
+
+def test_verify_with_the_wrong_pairing(model_dir, tmp_path):
+    (tmp_path / "wrong.toml").write_text('ids = ["lfm2"]\ninherit = "lfm2"\n[traits]\nrope_pairing = "interleaved"\n')
+    done = run("verify", model_dir, "--map-dir", tmp_path)
+    assert done.exit_code == 1
+    assert "first difference: block 1, attention" in done.output
+    assert "cause: rotary pairing: is 'interleaved', the reference agrees with 'half'" in done.output
+
+
+# --- generate, perplexity
+
+
+@pytest.fixture(scope="module")
+def text_dir(tmp_path_factory):
+    """A model with a byte-level tokenizer."""
+    tokenizers = pytest.importorskip("tokenizers")
+    from transformers import PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("text")
+    trained = tokenizers.ByteLevelBPETokenizer()
+    trained.train_from_iterator(["the sea is wide, the sky is blue"] * 3, vocab_size=300, min_frequency=1, special_tokens=["</s>"],
+                                show_progress=False)
+    PreTrainedTokenizerFast(tokenizer_object=trained._tokenizer, eos_token="</s>").save_pretrained(folder)
+    build_variant("lfm2", vocab_size=320).save_pretrained(folder)
+    return folder
+
+
+def test_generate(text_dir):
+    done = run("generate", text_dir, "-p", "the sea", "-n", 12, "--ignore-eos", "--threads", 1)
+    assert done.exit_code == 0, done.output
+    again = run("generate", text_dir, "-p", "the sea", "-n", 12, "--ignore-eos")
+    assert done.stdout == again.stdout and done.stdout.strip()
+    assert "12 tokens in" in done.stderr and "prompt tokens in" in done.stderr and "hybrid memory" in done.stderr
+    drawn = run("generate", text_dir, "-p", "the sea", "-n", 12, "--ignore-eos", "--temperature", 2, "--seed", 5)
+    assert drawn.exit_code == 0 and drawn.stdout != done.stdout
+
+
+@pytest.mark.parametrize("arguments, message", [(["--top-p", 2], "top_p must be above 0 and at most 1, got 2.0"),
+                                                (["--system", "x"], "--chat"), (["--chat"], "no chat template")])
+def test_generate_refuses(arguments, message, text_dir):
+    done = run("generate", text_dir, "-p", "the sea", *arguments)
+    assert done.exit_code == 2 and message in done.output
+
+
+def test_no_tokenizer(model_dir):
+    done = run("generate", model_dir, "-p", "the sea")
+    assert done.exit_code == 2 and "no tokenizer" in done.output
+
+
+def test_perplexity(text_dir, tmp_path):
+    (tmp_path / "text.txt").write_text("the sea is blue, the sky is wide\n" * 4)
+    done = run("perplexity", text_dir, tmp_path / "text.txt", "--context", 16)
+    assert done.exit_code == 0 and "perplexity " in done.stdout and "tokens in" in done.stdout
+    done = run("perplexity", text_dir, tmp_path / "text.txt", "--context", 16, "--stride", 16)
+    assert done.exit_code == 2 and "stride must be 1 to context - 1 = 15" in done.output
+    assert run("perplexity", text_dir, tmp_path / "none.txt").exit_code == 2
