@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from . import questions, tiers
-from .checkpoint import FLOATS, INDEX, Checkpoint, read_config, read_index
+from .checkpoint import FLOATS, INDEX, Checkpoint, collector_paused, read_config, read_index
 from .errors import OnboardingError
 from .mapping import FamilyMap, identify, load_maps
 from .names import Paths, resolve_names
@@ -84,6 +84,7 @@ class Analysis:
                 "parameters": self.parameters, "bytes": self.nbytes}
 
 
+@collector_paused()
 def analyze(model_dir: str | Path, map_dirs: Iterable[str | Path] = ()) -> Analysis:
     """Analyses a model directory. Raises OnboardingError when config.json or a map cannot be read; damaged weights are a finding."""
     folder = Path(model_dir)
