@@ -23,7 +23,8 @@ def _dtype(name: str):
 @click.option("--batch", type=click.IntRange(1), default=2, show_default=True, help="Prompts.")
 @click.option("--length", type=click.IntRange(1), default=48, show_default=True, help="Tokens of a prompt; beyond a window more is proved.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random prompts.")
-def verify(model_dir, map_dirs, dtype, batch, length, seed):
+@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write the report as a page, too.")
+def verify(model_dir, map_dirs, dtype, batch, length, seed, html):
     """Compare a model on these operators with transformers.
 
     Five checkpoints (embedding, first layer, last layer, final norm, logits) of a prompt and of the first token after it, every
@@ -40,6 +41,10 @@ def verify(model_dir, map_dirs, dtype, batch, length, seed):
 
     report = compare(model_dir, map_dirs=map_dirs, dtype=_dtype(dtype), batch=batch, length=length, seed=seed)
     click.echo(printable(str(report)))
+    if html:
+        from .onboarding.page import write
+
+        write(report, html)
     if not report.passed:
         raise SystemExit(_FINDINGS)
 

@@ -20,10 +20,12 @@ def run(*arguments):
     return click_testing.CliRunner().invoke(main, ["onboard", *map(str, arguments)])
 
 
-def test_verify_that_passes(model_dir):
-    done = run("verify", model_dir, "--batch", 1, "--length", 12)
+def test_verify_that_passes(model_dir, tmp_path):
+    done = run("verify", model_dir, "--batch", 1, "--length", 12, "--html", tmp_path / "report.html")
     assert done.exit_code == 0, done.output
     assert "lfm2 float32, 1 x 12 tokens, against transformers" in done.output and "passed in" in done.output
+    page = (tmp_path / "report.html").read_text()
+    assert "lfm2: agrees with transformers" in page and page.count("<td>ok") == 11 and "class=no" not in page
     assert done.output.count(" ok\n") == 11 and "DIFFERS" not in done.output
 
 
@@ -31,8 +33,11 @@ def test_verify_that_differs(model_dir, tmp_path):
     """A map of the user's with gate and up the other way round."""
     names = 'mlp_names = { gate = "w3", up = "w1", down = "w2" }'
     (tmp_path / "wrong.toml").write_text(f'ids = ["lfm2"]\ninherit = "lfm2"\n[traits]\n{names}\n')
-    done = run("verify", model_dir, "--map-dir", tmp_path)
+    done = run("verify", model_dir, "--map-dir", tmp_path, "--html", tmp_path / "report.html")
     assert done.exit_code == 1
+    page = (tmp_path / "report.html").read_text()
+    assert "lfm2: differs from transformers" in page and "gate and up are swapped in the MLP" in page and page.count("<td>block ") == 4
+    assert page.count("<td class=no>differs") == 8 and list(tmp_path.glob("report.html.*")) == []
     assert "first difference: block 0, mlp down" in done.output and "cause: gate and up are swapped in the MLP" in done.output
 
 
