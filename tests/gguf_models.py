@@ -116,8 +116,8 @@ def _as_json(folder) -> None:
     (folder / "tokenizer.model").unlink()
 
 
-def rewrite(path, arch="llama", drop=(), change=lambda name, values: values, keys=lambda name, value: value):
-    """A copy of a file with the package's own writer."""
+def rewrite(path, arch="llama", drop=(), change=lambda name, values: values, keys=lambda name, value: value, kinds=None):
+    """A copy of a file with the package's own writer. kinds: types of tensors that `change` encodes by itself."""
     gguf = pytest.importorskip("gguf")
     reader = gguf.GGUFReader(path)
     writer = gguf.GGUFWriter(path.with_name("changed.gguf"), arch)
@@ -126,7 +126,7 @@ def rewrite(path, arch="llama", drop=(), change=lambda name, values: values, key
             writer.add_key_value(name, value, field.types[0], field.types[-1] if len(field.types) > 1 else None)
     for tensor in reader.tensors:
         if tensor.name not in drop:
-            writer.add_tensor(tensor.name, change(tensor.name, tensor.data.copy()))
+            writer.add_tensor(tensor.name, change(tensor.name, tensor.data.copy()), raw_dtype=(kinds or {}).get(tensor.name))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

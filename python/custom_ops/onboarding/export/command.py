@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from ...cli_onboard import map_dirs, printable
 from . import FORMATS, export
 
 
@@ -17,8 +18,7 @@ from . import FORMATS, export
 @click.option("--no-tokenizer", is_flag=True, help="gguf: without the tokenizer, for use with token ids.")
 @click.option("--pre", default=None, metavar="NAME", help="gguf: llama.cpp's name of the pre-tokenizer, where its rules are not known.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@click.option("--map-dir", "map_dirs", multiple=True, type=click.Path(file_okay=False), metavar="DIR",
-              help="Folder with maps of your own, *.toml; may be repeated.")
+@map_dirs
 def command(model_dir, format, output, type, no_tokenizer, pre, force, map_dirs):
     """Write a model directory in the format of another runtime.
 
@@ -30,7 +30,7 @@ def command(model_dir, format, output, type, no_tokenizer, pre, force, map_dirs)
     with _bar() as progress:
         report = export(model_dir, format, output, map_dirs=map_dirs, overwrite=force, progress=progress, **options)
     for note in report.notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(f"note: {printable(note)}", err=True)
     click.echo(f"{output}: {report.tensors} tensors, {report.nbytes / 1e6:.1f} MB")
 
 

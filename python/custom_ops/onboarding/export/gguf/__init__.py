@@ -4,6 +4,7 @@
     tensors.toml   GGUF tensor name = parameters of LlmModel, and the transform between them      tensors.py    that table for one model
     transforms.py  the transforms, each with its inverse                                          storage.py    f32, f16, bf16, q8_0
     tokenizer.py   the tokenizer's keys                                                           write.py, read.py
+    container.py   the file's bytes, read and checked
     runtime.py     a file run in llama.cpp, in a process of its own (llama_child.py)
 
 llama.cpp builds a graph from the architecture's name: what a key does not say, it assumes. So before anything is written, the file's keys

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from ...architecture import Architecture
 from ...errors import OnboardingError
 from ...model import LlmModel
-from . import families
+from . import container, families
 from .keys import Keys
-from .package import gguf
 from .rope import FACTORS, with_factors
 from .tensors import rows
 from .storage import decode
@@ -22,30 +22,22 @@ from .storage import decode
 class GgufFile:
     """Keys and tensors of a file; the tensors stay in the file until they are read.
 
-    values: key -> number, text or list; the vocabulary's lists are left out unless `words` is set.
+    values: key -> number, text or list; the vocabulary's are left out unless `words` is set. tensors: name -> Place.
+    Raises OnboardingError for a file that is damaged; see container.py.
     """
 
     def __init__(self, path: str | Path, words: bool = False):
         self.path = Path(path)
         if not self.path.is_file():
             raise OnboardingError(f"{self.path}: no such file")
-        try:
-            reader = gguf().GGUFReader(self.path)
-            self.values = {name: field.contents() for name, field in reader.fields.items()
-                           if not name.startswith("GGUF.") and (words or not name.startswith("tokenizer."))}
-        except OnboardingError:
-            raise
-        except Exception as error:  # the package checks little: a damaged file ends in whatever numpy or a lookup raises
-            raise OnboardingError(f"{self.path}: not a GGUF file, or damaged: {error}") from error
-        self.tensors = {tensor.name: tensor for tensor in reader.tensors}
-        if len(self.tensors) < len(reader.tensors):
-            raise OnboardingError(f"{self.path}: two tensors have one name")
-        self.shapes = {name: tuple(int(n) for n in reversed(tensor.shape)) for name, tensor in self.tensors.items()}
+        self.values, self.tensors = container.read(self.path, words)
+        self.shapes = {name: place.shape for name, place in self.tensors.items()}
 
     def read(self, name: str) -> torch.Tensor:
         """float32, shape as torch counts."""
-        tensor = self.tensors[name]
-        return decode(tensor.data, tensor.tensor_type, self.shapes[name], f"{self.path}: {name}")
+        place = self.tensors[name]
+        data = np.fromfile(self.path, np.uint8, place.end - place.begin, offset=place.begin)
+        return decode(data, place.kind, place.shape, f"{self.path}: {name}")
 
 
 def architecture(file: GgufFile) -> Architecture:
@@ -65,7 +57,11 @@ def load(path: str | Path, *, dtype: torch.dtype = torch.float32, device=None) -
     Raises OnboardingError where a parameter has no tensor, a tensor no parameter, a shape does not fit or a value is not finite.
     """
     file = GgufFile(path)
-    model = LlmModel(architecture(file), device="meta", dtype=dtype)
+    found = architecture(file)
+    try:
+        model = LlmModel(found, device="meta", dtype=dtype)
+    except RuntimeError as error:  # sizes whose product no tensor has
+        raise OnboardingError(f"{file.path}: its keys describe no model: {error}") from None
     shapes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
     table = rows(file.values["general.architecture"], model.architecture, shapes)
     _require_fit(file, {row.gguf: row.shape(shapes) for row in table})

@@ -88,7 +88,10 @@ class GgufArchitecture(ABC):
         """tensors: name -> shape as torch counts."""
         if "token_embd.weight" not in tensors or len(tensors["token_embd.weight"]) != 2:
             raise OnboardingError(f"{keys.what}: tensor token_embd.weight is missing or no matrix")
-        layers = tuple(self.layer(keys, tensors, i) for i in range(keys.count("block_count")))
+        blocks = keys.count("block_count")
+        if blocks > len(tensors):
+            raise OnboardingError(f"{keys.what}: {blocks} blocks and {len(tensors)} tensors")
+        layers = tuple(self.layer(keys, tensors, i) for i in range(blocks))
         return Architecture(
             tensors["token_embd.weight"][0], keys.count("embedding_length"), layers, self.norm(keys),
             embed_scale=self.embed_scale(keys), softcap=self.softcap(keys), tied="output.weight" not in tensors,

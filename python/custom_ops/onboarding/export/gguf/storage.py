@@ -62,7 +62,11 @@ def encode(tensor: Tensor, how: Stored, name: str) -> np.ndarray:
 
 
 def decode(data: np.ndarray, kind, shape: tuple[int, ...], what: str) -> Tensor:
-    """float32 values of a tensor of a file; kind: gguf's quantisation type, any that the package can decode."""
+    """float32 values of the bytes of a tensor; kind: gguf's quantisation type, any that the package can decode."""
+    types = gguf().GGMLQuantizationType
+    data = data.view({types.F32: np.float32, types.F16: np.float16}.get(kind, np.uint8))
+    if data.dtype == np.uint8:
+        data = data.reshape(*shape[:-1], -1)
     try:
         values = gguf().quants.dequantize(data, kind)
     except (NotImplementedError, ValueError) as error:
