@@ -7,9 +7,9 @@ import sys
 
 import pytest
 import torch
-from gguf_models import MODELS, TOKENIZERS, rewrite, save_model, save_tokenizer
+from gguf_models import MODELS, SIZES, TOKENIZERS, rewrite, save_model, save_tokenizer
 from safetensors.torch import load_file, save_file
-from tiny_models import save
+from tiny_models import COMMON, DELTA, save
 
 from custom_ops.onboarding import OnboardingError
 from custom_ops.onboarding.architecture import AttentionSpec, DeltaRuleSpec, RotarySpec
@@ -61,7 +61,7 @@ def with_tokenizer(folders, tmp_path):
 # --- transforms
 
 ATTENTION = AttentionSpec(4, 2, 6, 1.0, RotarySpec(1e4, 6))
-DELTA = DeltaRuleSpec(2, 6, 4, 3, 4)  # dk != dv: rows of keys and of values are told apart
+RULE = DeltaRuleSpec(2, 6, 4, 3, 4)  # dk != dv: rows of keys and of values are told apart
 SHAPES = {
     "pairs_of_queries": [(24, 5)], "pairs_of_keys": [(12, 5)], "kernel": [(7, 1, 4)], "decay": [(6,)], "tiled_decay": [(6,)],
     "beta_alpha": [(6, 5), (6, 5)], "tiled": [(18, 5)], "tiled_values": [(2 * 8 + 18, 5)], "tiled_columns": [(5, 18)],
@@ -71,7 +71,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_transforms_are_undone(name, rng):
-    mixer = ATTENTION if "pairs" in name else DELTA
+    mixer = ATTENTION if "pairs" in name else RULE
     parameters = [torch.randn(shape, generator=rng) for shape in SHAPES[name]]
     back = TRANSFORMS[name].backward(TRANSFORMS[name].forward(parameters, mixer), mixer)
     assert len(back) == len(parameters)
@@ -88,16 +88,16 @@ def test_pairs_stand_beside_each_other():
 def test_value_heads_are_tiled():
     """3 value heads for each of 2 key heads: 0 1 2 | 3 4 5 becomes 0 3 | 1 4 | 2 5."""
     heads = torch.arange(6.)
-    assert TRANSFORMS["tiled"].forward([heads], DELTA).tolist() == [0, 3, 1, 4, 2, 5]
+    assert TRANSFORMS["tiled"].forward([heads], RULE).tolist() == [0, 3, 1, 4, 2, 5]
     rows = torch.arange(16 + 18)
-    moved = TRANSFORMS["tiled_values"].forward([rows], DELTA).tolist()
+    moved = TRANSFORMS["tiled_values"].forward([rows], RULE).tolist()
     assert moved[:16] == list(range(16))
     assert moved[16:] == [16 + 3 * head + row for head in (0, 3, 1, 4, 2, 5) for row in range(3)]
 
 
 def test_beta_and_alpha_by_key_head():
     beta, alpha = torch.arange(6), torch.arange(10, 16)
-    assert TRANSFORMS["beta_alpha"].forward([beta, alpha], DELTA).tolist() == [0, 1, 2, 10, 11, 12, 3, 4, 5, 13, 14, 15]
+    assert TRANSFORMS["beta_alpha"].forward([beta, alpha], RULE).tolist() == [0, 1, 2, 10, 11, 12, 3, 4, 5, 13, 14, 15]
 
 
 # --- files
@@ -196,6 +196,22 @@ def test_shards_are_read_and_written_alike(folders, written, tmp_path):
     export(tmp_path / "many", "gguf", tmp_path / "many.gguf", type="f32", tokenizer=False)
     one, many = GgufFile(path), GgufFile(tmp_path / "many.gguf")
     assert one.shapes == many.shapes and all(torch.equal(one.read(name), many.read(name)) for name in one.tensors)
+
+
+def test_towers_and_further_heads_are_left_out(tmp_path):
+    """The text model of a Qwen3.5 with vision and with layers that predict several tokens; the report names what is left out."""
+    transformers = pytest.importorskip("transformers")
+    text = {**COMMON, **DELTA, **SIZES, **MODELS["qwen35"][2], "initializer_range": 0.2}
+    vision = dict(depth=1, hidden_size=32, intermediate_size=48, num_heads=2, out_hidden_size=64, num_position_embeddings=16)
+    model = transformers.Qwen3_5ForConditionalGeneration(transformers.Qwen3_5Config(text_config=text, vision_config=vision)).float().eval()
+    model.save_pretrained(tmp_path / "model")
+    tensors = load_file(tmp_path / "model" / "model.safetensors")
+    save_file(tensors | {"mtp.fc.weight": torch.ones(64, 128)}, tmp_path / "model" / "model.safetensors", {"format": "pt"})
+    report = export(tmp_path / "model", "gguf", tmp_path / "out.gguf", type="f32", tokenizer=False)
+    assert len(report.notes) == 1 and "text model does not use are left out: m" in report.notes[0]
+    with torch.no_grad():
+        got, want = load(tmp_path / "out.gguf")(TOKENS), model(TOKENS).logits
+    assert (got - want).square().sum() / want.square().sum() <= 1e-6
 
 
 MEMORY = """
