@@ -97,12 +97,13 @@ def save(model_type: str, folder, seed: int = 0, **changes):
 
 
 SMALL = dict(COMMON, depth=2, num_heads=4, embed_dim=32, out_hidden_size=32, head_dim=8, num_experts=4, num_local_experts=4,
-             num_experts_per_tok=2, moe_intermediate_size=16, shared_expert_intermediate_size=16, linear_key_head_dim=8,
+             num_experts_per_tok=2, moe_intermediate_size=12, shared_expert_intermediate_size=12, linear_key_head_dim=8,
              linear_value_head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4, d_model=32, encoder_layers=2,
              encoder_attention_heads=4, encoder_ffn_dim=48, image_size=28, patch_size=14, query_pre_attn_scalar=8, intermediate_size_mlp=48,
              output_dim=32, hidden_size_per_layer_input=8, vocab_size_per_layer_input=64, num_position_embeddings=16, n_window=4,
              downsample_hidden_size=16, deepstack_visual_indexes=[0], mm_tokens_per_image=1, num_mel_bins=16, num_kv_shared_layers=0,
              projector_hidden_size=32)
+SECTIONS = dict(mrope_section=[2, 1, 1])
 WITH_TOWERS = {  # model_type: (configuration class, model class); their text models are looked at, nothing is run
     "gemma3": ("Gemma3Config", "Gemma3ForConditionalGeneration"),
     "gemma4": ("Gemma4Config", "Gemma4ForConditionalGeneration"),
@@ -138,6 +139,8 @@ def _shrunk(kind):
     for part in ("text_config", "vision_config", "audio_config"):
         if getattr(plain, part, None) is not None:
             small[part] = _shrunk(type(getattr(plain, part))).to_dict()
+    if "text_config" not in known and "vocab_size" in known and "full_attention" not in (known.get("rope_parameters") or {}):
+        small["rope_parameters"] = {**(known.get("rope_parameters") or {}), **SECTIONS}  # 4 pairs of a head of 8, shared out
     if known.get("layer_types"):
         small["layer_types"] = (sorted(set(known["layer_types"])) * 2)[:2]
     return kind(**small)

@@ -198,6 +198,9 @@ WRONG = {  # case: (model_type, change of config.json, change of tensors, which 
                    r"32\]"),
     "short kernel": ("lfm2", lambda c: c.update(conv_L_cache=4), None, 4, r"conv.weight: \[32, 1, 3\], config.json makes it \[32, 1, 4\]"),
     "delta heads": ("qwen3_next", lambda c: c.update(linear_num_key_heads=1), None, 4, "in_proj_qkvz.weight"),
+    "one expert too few": ("qwen3_moe", lambda c: c.update(num_local_experts=5), None, 2, "config.json has 5 experts, the checkpoint 4"),
+    "fused experts turned": ("gpt_oss", lambda c: None, lambda t: {k: v.mT.contiguous() if "gate_up_proj" in k and "bias" not in k else v
+                                                                   for k, v in t.items()}, 4, r"gate_up_proj: \[4, 96, 32\]"),
     "integers": ("llama", lambda c: None, lambda t: {k: v.to(torch.int8) if "q_proj" in k else v for k, v in t.items()}, 4,
                  "q_proj.weight: weights of dtype I8, floating point is needed"),
     "quantised": ("llama", lambda c: c.update(quantization_config={"quant_method": "gptq"}), None, 4,

@@ -10,6 +10,7 @@ from .errors import OnboardingError
 from .model.mlp import CLAMPED_SWIGLU
 from .names import LayerPaths
 from .rope import Rope
+from .shapes import experts_layout
 from .source import Source
 
 #: Added to the sum that sigmoid routings divide by; transformers 5.24, modeling_lfm2_moe.
@@ -129,8 +130,9 @@ class _Builder:
 
     def _expert_size(self, experts: str) -> int:
         fused = experts + ".down_proj"
-        if self.source.has(fused):  # [E, hidden, size], interleaved [E, size, hidden]
-            return self.source.shape(fused)[2 if self.traits["experts_layout"] == "halves" else 1]
+        if self.source.has(fused):  # [E, hidden, size], with columns [E, size, hidden]
+            layout = experts_layout(self.family, self.hidden, self.source.shape(experts + ".gate_up_proj"))
+            return self.source.shape(fused)[2 if layout == "halves" else 1]
         return self.source.shape(f"{experts}.0.{expert_names(self.source)['down']}.weight")[-1]
 
     def _shared(self, names: dict[str, str]) -> MlpSpec | None:

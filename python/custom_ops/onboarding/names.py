@@ -155,6 +155,7 @@ class _Walk:
             mlp = self._level("mlp", layer, path + ".", lambda key: True)
             for part in mlp.values():
                 self._cover(part)
+            self._count_experts(layer, mlp["experts"])
             return mlp, True
         names, dense = self.family.traits["mlp_names"], {}
         for role, child in names.items():
@@ -165,6 +166,13 @@ class _Walk:
                 dense[role] = where
                 self._cover(where)
         return dense, False
+
+    def _count_experts(self, layer: int, path: str) -> None:
+        there = [step for step in self.tree.node(path) if step.isdigit()]
+        count = self.found.get("num_experts", len(there))
+        if there and len(there) != count:
+            reason = f"config.json has {count} experts, the checkpoint {len(there)}"
+            self.report.append(Unresolved("mlp", layer, "experts", path, reason, required=True))
 
     def _cover(self, path: str) -> None:
         node = self.covered.root

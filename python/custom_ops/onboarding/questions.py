@@ -18,7 +18,7 @@ from .mapping import FamilyMap
 from .names import Paths
 from .report import ConfigValues
 from .rope import resolve_ropes
-from .shapes import Shape, head_sizes, parameter
+from .shapes import Shape, experts_layout, head_sizes, parameter
 
 _RESIDUALS = {
     "standard": "standard: x + attn(norm(x)), then x + mlp(norm(x))",
@@ -178,7 +178,8 @@ def _experts(s: Subject):
         return ["no experts" if "experts" not in s.family.mlp else "no block with experts in the checkpoint"], "tensor names"
     path = s.paths.layers[moe[0]].mlp.get("experts", "")
     per_expert = any(re.match(re.escape(path) + r"\.\d+\.", name) for name in s.shapes)
-    fused = "" if per_expert else f", {s.family.traits['experts_layout']}"
+    gate_up = s.shapes.get(f"{path}.gate_up_proj", ())
+    fused = f", {experts_layout(s.family, s.found['hidden_size'], gate_up)}" if len(gate_up) == 3 and "hidden_size" in s.found else ""
     lines = [f"{s.found.get('num_experts', '?')} experts, {_ROUTINGS[s.family.traits['routing']].format(k=s.found.get('top_k', '?'))}",
              "one tensor per expert and matrix" if per_expert else f"fused 3-D tensors{fused}",
              "chosen weights divided by their sum" if s.found.get("norm_topk_prob") else "chosen weights as they are",

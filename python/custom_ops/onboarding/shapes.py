@@ -58,7 +58,7 @@ def _expected(family: FamilyMap, found: ConfigValues, paths: Paths, shapes: Mapp
                 yield path, (d,), "[hidden_size]"
         yield from _attention(family, found, number, layer.attention)
         yield from (_short_conv if family.traits["linear"] == "short_conv" else _delta_rule)(found, layer.linear_attention)
-        yield from _mlp(found, layer, shapes)
+        yield from _mlp(family, found, layer, shapes)
 
 
 def _attention(family: FamilyMap, found: ConfigValues, number: int, paths: Mapping[str, str]) -> Iterator[tuple[str, Shape, str]]:
@@ -107,13 +107,14 @@ def _delta_rule(found: ConfigValues, paths: Mapping[str, str]) -> Iterator[tuple
     yield from ((path, *table[key]) for key, path in paths.items() if key in table)
 
 
-def _mlp(found: ConfigValues, layer: LayerPaths, shapes: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, Shape, str]]:
+def _mlp(family: FamilyMap, found: ConfigValues, layer: LayerPaths, shapes: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, Shape, str]]:
     """Sizes of an MLP follow the checkpoint's own matrix: Lfm2 rounds intermediate_size, other families have one for dense blocks."""
     d = found["hidden_size"]
     if layer.moe:
         for key in ("gate", "router"):
             if key in layer.mlp:
                 yield layer.mlp[key], (found["num_experts"], d), "[num_experts, hidden_size]"
+        yield from _fused_experts(family, found, layer.mlp["experts"], shapes)
         return
     down = parameter(shapes, layer.mlp["down"]) if "down" in layer.mlp else None
     if down is None or len(shapes[down]) != 2:
@@ -124,3 +125,25 @@ def _mlp(found: ConfigValues, layer: LayerPaths, shapes: Mapping[str, Sequence[i
                                 ("gate_up", 2 * width, "[2 width of down, hidden_size]")):
         if key in layer.mlp:
             yield layer.mlp[key], (rows, d), relation
+
+
+def experts_layout(family: FamilyMap, hidden: int, gate_up: Shape) -> str:
+    """Trait experts_layout of a tensor [E, ., .], "by_shape" settled as transformers does: halves unless only columns fit."""
+    layout = family.traits["experts_layout"]
+    if layout != "by_shape":
+        return layout
+    return "columns" if gate_up[1] == hidden != gate_up[2] else "halves"
+
+
+def _fused_experts(family: FamilyMap, found: ConfigValues, path: str, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, Shape, str]]:
+    """Trait experts_layout against the checkpoint: which dimension of the fused experts is hidden_size."""
+    down, gate_up = shapes.get(f"{path}.down_proj"), shapes.get(f"{path}.gate_up_proj")
+    if down is None or gate_up is None or len(down) != 3 or len(gate_up) != 3:
+        return
+    experts, d = found["num_experts"], found["hidden_size"]
+    if experts_layout(family, d, gate_up) == "halves":
+        yield f"{path}.down_proj", (experts, d, down[2]), "[num_experts, hidden_size, width]"
+        yield f"{path}.gate_up_proj", (experts, 2 * down[2], d), "[num_experts, 2 width of down, hidden_size]"
+    else:
+        yield f"{path}.down_proj", (experts, down[1], d), "[num_experts, width, hidden_size]"
+        yield f"{path}.gate_up_proj", (experts, d, 2 * down[1]), "[num_experts, hidden_size, 2 width of down]"

@@ -49,6 +49,8 @@ def open_source(model_dir: str | Path, map_dirs: Iterable[str | Path] = ()) -> S
     if "quantization_config" in config:
         raise OnboardingError(f"{where}: quantised checkpoints (quantization_config) are not read; convert the weights to floats")
     family = mapping.family(model_type, map_dirs, config)
+    if family.unsupported:
+        raise OnboardingError(f"{where}: {model_type} has what LlmModel does not: {family.unsupported}")
     found = resolve_config(family, config)
     require(found.report, where)
     paths = resolve_names(family, checkpoint.names, found)

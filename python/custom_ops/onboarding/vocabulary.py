@@ -196,9 +196,8 @@ TRAITS = {
     "mlp_names": Trait(dict, {"gate": "gate_proj", "up": "up_proj", "down": "down_proj"},
                        "children of a dense MLP: gate, up, down; or gate_up (rows of gate first), down"),
     "expert_names": Trait(dict, None, "children of one expert, as mlp_names; those of mlp_names when absent"),
-    "experts_layout": _choice("fused experts: gate_up_proj [E, 2I, d], gate rows first; [E, d, 2I], gate columns first; [E, d, 2I], "
-                              "gate columns "
-                              "even", "halves", "columns", "interleaved"),
+    "experts_layout": _choice("fused experts: gate_up_proj [E, 2I, d], gate rows first; [E, d, 2I], gate columns first; whichever of the "
+                              "two the shape is; [E, d, 2I], gate columns even", "halves", "columns", "by_shape", "interleaved"),
     "expert_activation": _choice("of an expert: the model's; or clamped_swiglu, (u + 1) g sigmoid(swiglu_alpha g), g and |u| <= "
                                  "swiglu_limit",
                                  "same", "clamped_swiglu"),

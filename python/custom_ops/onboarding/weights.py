@@ -19,6 +19,7 @@ from .build import build_architecture, expert_names
 from .errors import OnboardingError
 from .model import LlmModel
 from .names import LayerPaths
+from .shapes import experts_layout
 from .source import Source, open_source
 
 
@@ -262,18 +263,19 @@ class _Planner:
                     yield Piece(path, f"{target}.{part}_proj", rows=rows, where=expert)
 
     def _fused_experts(self, experts: str, target: str, spec: MoeSpec):
-        """halves: gate_up_proj [E, 2 size, hidden], gate rows first, down_proj [E, hidden, size]. interleaved: gate_up_proj
-        [E, hidden, 2 size] with gate in the even columns, down_proj [E, size, hidden], and biases."""
-        interleaved = self.traits["experts_layout"] == "interleaved"
+        """halves: gate_up_proj [E, 2 size, hidden], gate rows first, down_proj [E, hidden, size]. columns and interleaved: gate_up_proj
+        [E, hidden, 2 size] with gate in the first or in the even columns, down_proj [E, size, hidden], perhaps biases."""
+        layout = experts_layout(self.source.family, self.source.found["hidden_size"], self.source.shape(experts + ".gate_up_proj"))
         for first, part in enumerate(("gate", "up")):
-            if interleaved:
-                columns = {"last": slice(first, None, 2)}
+            if layout != "halves":
+                half = slice(first * spec.size, (first + 1) * spec.size)
+                columns = {"last": slice(first, None, 2) if layout == "interleaved" else half}
                 yield Piece(experts + ".gate_up_proj", f"{target}.{part}_proj", transpose=True, **columns)
                 if spec.expert_bias:
                     yield Piece(experts + ".gate_up_proj_bias", f"{target}.{part}_bias", **columns)
             else:
                 rows = slice(first * spec.size, (first + 1) * spec.size)
                 yield Piece(experts + ".gate_up_proj", f"{target}.{part}_proj", second=rows)
-        yield Piece(experts + ".down_proj", f"{target}.down_proj", transpose=interleaved)
+        yield Piece(experts + ".down_proj", f"{target}.down_proj", transpose=layout != "halves")
         if spec.expert_bias:
             yield Piece(experts + ".down_proj_bias", f"{target}.down_bias")
