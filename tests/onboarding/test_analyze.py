@@ -15,6 +15,7 @@ from custom_ops.cli_commands import main
 from custom_ops.onboarding.analyze import analyze
 from custom_ops.onboarding.checkpoint import INDEX, SINGLE
 from custom_ops.onboarding.mapping import identify, load_maps
+from custom_ops.onboarding.weights import load
 
 TIERS = {"llama": [1], "qwen2": [1], "qwen3": [1], "hunyuan_v1_dense": [1], "gemma2": [2], "gemma3_text": [2], "phi": [2], "glm4": [2],
          "olmo2": [2], "qwen3_moe": [3], "gpt_oss": [3], "lfm2": [6], "qwen3_5_text": [6], "lfm2_moe": [3, 6], "qwen3_next": [3, 6],
@@ -141,7 +142,7 @@ RENAMED = {  # a Llama and a Phi as nobody calls them
 
 
 @pytest.mark.parametrize("model_type", RENAMED)
-def test_a_proposed_map_makes_an_unknown_model_ready(model_type, variant, tmp_path_factory):
+def test_a_proposed_map_makes_an_unknown_model_run(model_type, saved, variant, tmp_path_factory):
     keys, renames = RENAMED[model_type]
 
     def config(values):
@@ -168,8 +169,9 @@ def test_a_proposed_map_makes_an_unknown_model_ready(model_type, variant, tmp_pa
     normed = ("qk_norm", "qk_norm_over") if model_type != "phi" else ()  # without such norms what is said of them does not matter
     for trait in ("residual", "norm", *normed, "mlp", "output_gate", "linear", "sinks", "norm_offset"):
         assert analysis.family.traits[trait] == own.traits[trait], trait
-    layer = analysis.family.traits["mlp_names"]
-    assert set(layer) == set(own.traits["mlp_names"])
+    assert set(analysis.family.traits["mlp_names"]) == set(own.traits["mlp_names"])
+    tokens = torch.randint(3, 64, (2, 12))
+    assert torch.equal(load(folder, map_dirs=[file.parent])(tokens), load(saved(model_type))(tokens))
     assert "ready: onboard verify can run it" in run(folder, "--map-dir", file.parent, code=0)
 
 

@@ -41,7 +41,8 @@ class Rope:
 
     def __str__(self) -> str:
         kind = self.scaling["rope_type"]
-        return f"theta {self.theta:.10g}, {self.dims} dims, {self.pairing}" + (f", {kind}" if kind != "default" else "") + f" ({self.source})"
+        scaled = f", {kind}" if kind != "default" else ""
+        return f"theta {self.theta:.10g}, {self.dims} dims, {self.pairing}{scaled} ({self.source})"
 
 
 def resolve_ropes(config: Mapping, family: FamilyMap, found: ConfigValues | None = None) -> dict[str, Rope]:

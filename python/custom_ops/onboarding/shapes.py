@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from .mapping import FamilyMap
@@ -107,7 +107,7 @@ def _delta_rule(found: ConfigValues, paths: Mapping[str, str]) -> Iterator[tuple
     yield from ((path, *table[key]) for key, path in paths.items() if key in table)
 
 
-def _mlp(family: FamilyMap, found: ConfigValues, layer: LayerPaths, shapes: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, Shape, str]]:
+def _mlp(family: FamilyMap, found: ConfigValues, layer: LayerPaths, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, Shape, str]]:
     """Sizes of an MLP follow the checkpoint's own matrix: Lfm2 rounds intermediate_size, other families have one for dense blocks."""
     d = found["hidden_size"]
     if layer.moe:
