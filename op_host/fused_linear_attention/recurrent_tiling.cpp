@@ -69,7 +69,7 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
     b.scratchFloats = static_cast<uint32_t>(Max(Max(chunk * Max(keyRow, valuePitch), AlignUp(tile * history, kBlockFloats)),
                                                 3 * (channels ? chunk * gatePitch : eight)));
     // RecurrentPrepare::InitWork
-    uint64_t floats = (narrow ? rows * (keyRow + valuePitch) : 0) + chunk * (keyRow + valuePitch) + b.scratchFloats;
+    uint64_t floats = (narrow ? rows * Max(keyRow, valuePitch) : 0) + chunk * (keyRow + valuePitch) + b.scratchFloats;
     floats += (taps + 1) * (keyRow + valuePitch) + 3 * eight + 2 * pair + chunk * 2 * kBlockFloats + pair * kBlockFloats;
     floats += channels ? chunk * (gatePitch + keyRow) : 0;
     floats += 2 * Max(keyPitch, valuePitch) + AlignUp(p.keyDim * history, kBlockFloats) + AlignUp(tile * history, kBlockFloats);

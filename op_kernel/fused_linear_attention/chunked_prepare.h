@@ -145,9 +145,9 @@ private:
         const ConvGroup group = GroupOf(unit.head);
         AscendC::LocalTensor<T> in = inQue_.template DeQue<T>();
         FenceVector();  // the unit before
-        if (unit.newHead) Prepare::UnpackWeights(Prepare::valueWeights_, in, group, Prepare::valueWindow_);
+        if (unit.newHead) Prepare::UnpackWeights(Prepare::valueWeights_, in, group);
         Prepare::FillOldRows(in, group, unit.sequence, unit.firstToken);
-        Prepare::Convolve(values_, in, group, Prepare::valueWindow_, Prepare::valueWeights_, unit.tokens);
+        Prepare::Convolve(values_, in, group, Prepare::valueWeights_, unit.tokens);
         inQue_.FreeTensor(in);
         const uint32_t count = unit.tokens * group.channels, all = kChunkTokens * group.channels;
         if (IsKey(unit.head)) Normalise(group.channels, unit.tokens, unit.head < plan_.keyHeads);
@@ -219,7 +219,7 @@ private:
         const AscendC::GlobalTensor<float> from =
             unit.firstToken != 0 ? workspace_.Carried(unit.window + 1, valueHead)
                                  : Rows::state_[(static_cast<uint64_t>(unit.sequence.slot) * plan_.valueHeads + valueHead) * all];
-        const AscendC::LocalTensor<float> in = Prepare::valueWindow_;  // the convolution is over
+        const AscendC::LocalTensor<float> in = Prepare::window_;  // the convolution is over
         AscendC::Duplicate(scratch_, 0.0f, static_cast<int32_t>(most));
         for (uint32_t at = 0; at < all; at += most) {
             const uint32_t count = Min(most, all - at);

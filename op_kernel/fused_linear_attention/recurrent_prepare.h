@@ -40,10 +40,7 @@ protected:
         const uint32_t tokens = ub_.chunkTokens, eight = AlignUp(tokens, kBlockFloats), pair = AlignUp(2 * tokens, kBlockFloats);
         const uint32_t keyRow = 2 * ub_.keyPitch, valueRow = ub_.valuePitch;
         const uint32_t widest = keyRow / 2 > valueRow ? keyRow / 2 : valueRow;
-        if constexpr (kNarrow) {
-            keyWindow_ = Carve((history_ + tokens) * keyRow);
-            valueWindow_ = Carve((history_ + tokens) * valueRow);
-        }
+        if constexpr (kNarrow) window_ = Carve((history_ + tokens) * (keyRow > valueRow ? keyRow : valueRow));
         keys_ = Carve(tokens * keyRow);
         values_ = Carve(tokens * valueRow);
         scratch_ = Carve(ub_.scratchFloats);
@@ -104,7 +101,7 @@ protected:
         }
         FillOldRows(in, values, step.sequence, step.firstToken);
         if (step.tokens != 0) {
-            Convolve(values_, in, values, valueWindow_, valueWeights_, step.tokens);
+            Convolve(values_, in, values, valueWeights_, step.tokens);
             Gates(in, step);
         }
         if (Rows::keepsConv_ && step.lastOfPiece) KeepConvStates(in, keys, values, step);
@@ -114,8 +111,8 @@ protected:
 
     __aicore__ inline void TakeWeights(const AscendC::LocalTensor<T>& in, const Step& step) {
         FenceVector();
-        if (step.newKeyHead) UnpackWeights(keyWeights_, in, Rows::Keys(), keyWindow_);
-        if (step.newValueHead) UnpackWeights(valueWeights_, in, Rows::Values(step), valueWindow_);
+        if (step.newKeyHead) UnpackWeights(keyWeights_, in, Rows::Keys());
+        if (step.newValueHead) UnpackWeights(valueWeights_, in, Rows::Values(step));
     }
 
     __aicore__ inline void FillOut(const Step& step) {
@@ -140,12 +137,12 @@ protected:
         outQue_.EnQue(out);
     }
 
-    // weights[j] = tap j of all channels, weights[K] = bias. 16-bit ones on their way through the group's window.
+    // weights[j] = tap j of all channels, weights[K] = bias
     __aicore__ inline void UnpackWeights(const AscendC::LocalTensor<float>& weights, const AscendC::LocalTensor<T>& in,
-                                         const ConvGroup& group, const AscendC::LocalTensor<float>& window) {
+                                         const ConvGroup& group) {
         const uint32_t count = plan_.taps * group.rowPitch;
         AscendC::LocalTensor<T> planes;
-        if constexpr (kNarrow) planes = window.template ReinterpretCast<T>();
+        if constexpr (kNarrow) planes = window_.template ReinterpretCast<T>();
         else planes = weights;
         AscendC::Duplicate(AsBits(planes), Bits<T>(0), static_cast<int32_t>(count));
         FenceVector();
@@ -184,11 +181,11 @@ protected:
 
     // y[t] = silu(bias + sum over j of weights[j] * window[t + j])
     __aicore__ inline void Convolve(const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<T>& in, const ConvGroup& group,
-                                    const AscendC::LocalTensor<float>& wide, const AscendC::LocalTensor<float>& weights, uint32_t tokens) {
+                                    const AscendC::LocalTensor<float>& weights, uint32_t tokens) {
         const uint32_t pitch = group.rowPitch;
         AscendC::LocalTensor<float> window;
         if constexpr (kNarrow) {
-            window = wide;
+            window = window_;
             AscendC::Cast(window, in[group.rows], AscendC::RoundMode::CAST_NONE, (history_ + tokens) * pitch);
             FenceVector();
         } else {
@@ -214,7 +211,7 @@ protected:
     __aicore__ inline void PrepareKeys(const AscendC::LocalTensor<T>& in, const ConvGroup& group, uint32_t tokens) {
         if (tokens == 0) return;
         const uint32_t pitch = group.partPitch, rows = 2 * tokens;
-        Convolve(keys_, in, group, keyWindow_, keyWeights_, tokens);
+        Convolve(keys_, in, group, keyWeights_, tokens);
         if (plan_.useQkL2norm != 0) {
             AscendC::Mul(scratch_, keys_, keys_, static_cast<int32_t>(rows * pitch));
             FenceVector();
@@ -317,7 +314,8 @@ protected:
 
     AscendC::TBuf<AscendC::TPosition::VECCALC> workBuf_;
     uint32_t carved_ = 0, keptPitch_ = 0;
-    AscendC::LocalTensor<float> keyWindow_, valueWindow_, keys_, values_, scratch_, keyWeights_, valueWeights_;
+    AscendC::LocalTensor<float> window_;  // of 16-bit rows as float32
+    AscendC::LocalTensor<float> keys_, values_, scratch_, keyWeights_, valueWeights_;
     AscendC::LocalTensor<float> decays_, betas_, products_, norms_, scales_, gateBlocks_, normBlocks_;
     AscendC::LocalTensor<float> gates_, decayedKeys_;  // kda
     AscendC::LocalTensor<uint32_t> stateOffsets_, weightOffsets_, keepKeys_, keepValues_;

@@ -183,11 +183,12 @@ def test_no_tokens(shape, soc, rng):
     assert torch.equal(got[1], tensors["conv_state"]) and torch.equal(got[2], tensors["recurrent_state"])
 
 
-@pytest.mark.parametrize("soc", FAMILIES)
+@on_every_chip
 @pytest.mark.parametrize("type", [GDN, KDA])
-def test_decode_is_bound_by_the_bytes_of_the_states(type, soc, rng):
+@pytest.mark.parametrize("batch, fold", [(8, True), (12, False)])
+def test_decode_is_bound_by_the_bytes_of_the_states(batch, fold, type, soc, rng):
     """Hk = 16, Hv = 32, d = 128: at least 70 % of the HBM bandwidth in modelled time, the launch aside; and nothing but states is moved."""
-    case = Case(type=type, batch=12, heads=(16, 32), dims=(128, 128), bias=False)
+    case = Case(type=type, batch=batch, heads=(16, 32), dims=(128, 128), bias=fold, fold=fold)
     tensors = inputs_of(case, rng)
     _, report = run(soc, case, tensors, checks=False)
     chip, size = runtime.find_soc(soc), 2 * tensors["recurrent_state"].nbytes

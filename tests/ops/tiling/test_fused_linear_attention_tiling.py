@@ -128,9 +128,10 @@ def test_short_conv(chip, batch, length, hidden, taps, element_bytes, packed, co
 
 @pytest.mark.parametrize("chip", plans.CHIPS)
 @pytest.mark.parametrize("batch", [8, 16, 64])
-def test_decode_of_models_keeps_whole_states_in_ub(chip, batch):
+@pytest.mark.parametrize("attn_type", ["gated_delta_rule", "kda"])
+def test_decode_of_models_keeps_whole_states_in_ub(chip, batch, attn_type):
     """Hk = 16, Hv = 32, d = 128: a piece is a whole head, one contiguous 64 KiB DMA each way."""
-    data = plans.linear_attention(plans.CHIPS[chip], batch=batch).data
+    data = plans.linear_attention(plans.CHIPS[chip], attn_type, batch=batch, fold=True).data
     assert data.valueTile == 128 and data.buffers.chunkTokens == 1 and data.usedCores >= 0.8 * plans.CHIPS[chip].cores
 
 
