@@ -10,6 +10,7 @@ from custom_ops.onboarding.mapping import choose, family, identify, load_maps
 from custom_ops.onboarding.names import resolve_names
 from custom_ops.onboarding.report import require
 from custom_ops.onboarding.resolve import resolve_config
+from custom_ops.onboarding.rope import resolve_rope, resolve_ropes
 from custom_ops.onboarding.vocabulary import LEVELS, TRAITS
 from custom_ops.onboarding.weights import load
 
@@ -111,6 +112,32 @@ def test_a_configuration_without_model_type_is_known_by_its_keys():
         identify(load_maps(), {"hidden_size": 3})
     with pytest.raises(OnboardingError, match="must be a name, is 3"):
         identify(load_maps(), {"model_type": 3})
+
+
+SIZES = """model_type hidden_size num_attention_heads num_hidden_layers vocab_size num_key_value_heads num_experts num_local_experts
+num_experts_per_tok linear_conv_kernel_dim linear_key_head_dim linear_num_key_heads linear_num_value_heads linear_value_head_dim""".split()
+
+
+@pytest.mark.parametrize("model_type", FAMILIES)
+def test_defaults_are_those_of_the_configuration_class(model_type):
+    """A config.json with sizes alone means what the class makes of it: norms, activation, caps, windows, layer types, rotation."""
+    transformers = pytest.importorskip("transformers")
+    kind = getattr(transformers, FAMILIES[model_type][0])
+    layers = {"layer_types": ["conv", "full_attention"] * 12, "num_hidden_layers": 24} if model_type.startswith("lfm2") else {}
+    whole = kind(**layers).to_dict()
+    bare = {key: whole[key] for key in [*SIZES, *layers] if key in whole}
+    entry = family(model_type)
+    want, got = resolve_config(entry, whole), resolve_config(entry, bare)
+    require(got.report, model_type)
+    ignored = {"rope_parameters", "rope_scaling", "max_position_embeddings", "bos_token_id", "eos_token_id", "pad_token_id",  # not used, or
+               "intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size",  # the tensors say it
+               "window_flag", "window_from"}  # of layer_types
+    assert {key: value for key, value in want.values.items() if key not in ignored} == \
+        {key: value for key, value in got.values.items() if key not in ignored}
+    for layer_type, rope in resolve_ropes(whole, entry, want).items():
+        other = resolve_rope(bare, entry, layer_type, got)
+        assert (other.theta, other.dims, other.pairing, other.scaling) == (rope.theta, rope.dims, rope.pairing, rope.scaling)
+        assert "default of" in other.source
 
 
 def test_every_sentence_is_there():

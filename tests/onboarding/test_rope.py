@@ -31,6 +31,7 @@ PLACES = {  # case: (model_type, config, layer type, theta, source)
     "flat before 5": ("qwen2_vl", {"rope_theta": 1e6, "rope_scaling": {"type": "mrope", "mrope_section": [1, 1, 2]}}, "", 1e6,
                       "config.json rope_theta"),
     "another name": ("qwen", {"rotary_emb_base": 2e4, "kv_channels": 8}, "", 2e4, "config.json rotary_emb_base"),
+    "default scaling, base stated": ("gpt_oss", {"rope_theta": 2e5}, "", 2e5, "config.json rope_theta"),
     "ratio": ("chatglm2", {"kv_channels": 8, "rope_ratio": 50}, "", 5e5, "default of chatglm2 times config.json rope_ratio 50"),
     "per layer, full": ("gemma3_text", {"rope_parameters": {"full_attention": {"rope_theta": 1e6},
                                                             "sliding_attention": {"rope_theta": 1e4}}},

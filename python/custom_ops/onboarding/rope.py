@@ -70,8 +70,10 @@ def _dicts(config: Mapping, family: FamilyMap, layer_type: str) -> Iterator[tupl
     seen, local = [], _local(family, layer_type)
     spellings = [path for key in ("rope_parameters", "rope_scaling") for path in candidates(family, family.config.get(key, (key,)))]
     usual = [outer + key for outer in ("", "text_config.") for key in ("rope_parameters", "rope_scaling")]
-    for path in dict.fromkeys([*spellings, *usual]):
-        value = lookup(config, path)
+    places = {path: lookup(config, path) for path in dict.fromkeys([*spellings, *usual])}
+    if all(value is ABSENT for value in places.values()) and "rope_parameters" in family.defaults:
+        places = {f"(default of {family.file.stem}) rope_parameters": family.defaults["rope_parameters"]}
+    for path, value in places.items():
         if value is ABSENT or value is None:
             continue
         if not isinstance(value, Mapping):
