@@ -1,61 +1,17 @@
-"""custom_ops.LinearAttentionState: what a row holds, going back, sharing, files, rows. Each public defect of its kind is a test."""
+"""custom_ops.LinearAttentionState: what a row holds, going back, sharing, rows. Each public defect of its kind is a test. Its files:
+test_linear_attention_state_files.py."""
 
 import copy
 import doctest
 import io
-import os
 import pickle
 
 import pytest
 import torch
+from linear_attention_state import VARIANTS, Layer, layer, part, rows_of, same  # noqa: F401
 
 import custom_ops
 from custom_ops import LinearAttentionState
-
-VARIANTS = ("gated_delta_rule", "kda", "short_conv")
-HK, HV, DK, DV, H = 2, 6, 5, 3, 7
-
-
-class Layer:
-    """Weights of one layer; `inputs` makes those of a call, `run` calls with a state."""
-
-    def __init__(self, attn_type, rng, taps=4, dtype=torch.float32):
-        self.attn_type, self.taps, self.dtype, self.rng = attn_type, taps, dtype, rng
-        short = attn_type == "short_conv"
-        self.heads = (dict(head_k_dim=H, head_v_dim=H) if short else
-                      dict(num_k_heads=HK, num_v_heads=HV, head_k_dim=DK, head_v_dim=DV))
-        self.channels, self.conv_channels = (3 * H, H) if short else (2 * HK * DK + HV * DV,) * 2
-        self.gate_sizes = {"gated_delta_rule": (HV,), "kda": (HV, DK), "short_conv": (1,)}[attn_type]
-        self.weight = torch.randn(self.conv_channels, 1, taps, generator=rng).to(dtype)
-
-    def state(self, batch=1, **options):
-        return LinearAttentionState(self.attn_type, **self.heads, conv_kernel_size=self.taps, batch=batch, dtype=self.dtype, **options)
-
-    def inputs(self, batch, length):
-        qkv = torch.randn(batch, length, self.channels, generator=self.rng).to(self.dtype)
-        gate = -torch.rand(batch, length, *self.gate_sizes, generator=self.rng)
-        return qkv, gate, torch.rand(batch, length, self.gate_sizes[0], generator=self.rng)
-
-    def run(self, state, inputs, **options):
-        return state.attend(*inputs, self.weight, token_major=True, **options)
-
-
-def part(inputs, *tokens):
-    return [tensor[:, slice(*tokens)] for tensor in inputs]
-
-
-def rows_of(inputs, *rows):
-    return [tensor[list(rows)] for tensor in inputs]
-
-
-def same(state, other):
-    tensors = (state.conv_state, other.conv_state), (state.lengths, other.lengths), (state.recurrent_state, other.recurrent_state)
-    return all(one is other or torch.equal(one, other) for one, other in tensors)
-
-
-@pytest.fixture(params=VARIANTS)
-def layer(request, rng):
-    return Layer(request.param, rng)
 
 
 def test_example_of_the_docstring():
@@ -102,7 +58,7 @@ def test_any_split_of_the_tokens_is_one_call(attn_type, taps, dtype, rng):
     assert whole.lengths.tolist() == [11, 11]
 
 
-def test_a_row_does_not_depend_on_its_neighbours(layer):
+def test_a_row_does_not_depend_on_its_neighbours(layer):  # noqa: F811
     inputs, together = layer.inputs(3, 6), layer.state(3)
     want = layer.run(together, inputs)
     for row in range(3):
@@ -110,7 +66,7 @@ def test_a_row_does_not_depend_on_its_neighbours(layer):
         assert torch.equal(layer.run(alone, rows_of(inputs, row)), want[row : row + 1]) and same(alone, together.select([row]))
 
 
-def test_a_one_token_prompt_sees_nothing_stale(layer):
+def test_a_one_token_prompt_sees_nothing_stale(layer):  # noqa: F811
     used = layer.state(2)
     layer.run(used, layer.inputs(2, 5))
     used.reset([1])
@@ -119,7 +75,7 @@ def test_a_one_token_prompt_sees_nothing_stale(layer):
     assert same(used.select([1]), fresh) and used.lengths.tolist() == [6, 1]
 
 
-def test_has_initial_state_starts_a_row_anew(layer):
+def test_has_initial_state_starts_a_row_anew(layer):  # noqa: F811
     used, fresh, inputs = layer.state(2), layer.state(2), layer.inputs(2, 3)
     layer.run(used, layer.inputs(2, 5))
     used.conv_state[1].fill_(torch.nan)  # what the slot held before
@@ -128,7 +84,7 @@ def test_has_initial_state_starts_a_row_anew(layer):
     assert torch.equal(got[1], want[1]) and same(used.select([1]), fresh.select([1])) and used.lengths.tolist() == [8, 3]
 
 
-def test_packed_sequences_and_slots(layer):
+def test_packed_sequences_and_slots(layer):  # noqa: F811
     sizes, slots = (3, 0, 4, 1, 2), (4, 2, -1, 0, 3)  # the third is padding
     ends = torch.tensor([0, *sizes]).cumsum(0)
     state, inputs = layer.state(5), layer.inputs(1, 10)
@@ -145,7 +101,7 @@ def test_packed_sequences_and_slots(layer):
     assert torch.equal(state.conv_state[1], before.conv_state[1])  # a slot of no sequence
 
 
-def test_a_refused_call_changes_nothing(layer):
+def test_a_refused_call_changes_nothing(layer):  # noqa: F811
     state = layer.state(2)
     layer.run(state, layer.inputs(2, 3))
     before = state.clone()
@@ -156,7 +112,7 @@ def test_a_refused_call_changes_nothing(layer):
     assert same(state, before)
 
 
-def test_an_interleaved_session_is_two_sessions(layer):
+def test_an_interleaved_session_is_two_sessions(layer):  # noqa: F811
     inputs = [layer.inputs(1, 6) for _ in range(2)]
     states, alone = [layer.state() for _ in range(2)], [layer.state() for _ in range(2)]
     got = [[], []]
@@ -170,7 +126,7 @@ def test_an_interleaved_session_is_two_sessions(layer):
 # --- going back
 
 
-def test_rollback_to_the_prefix_and_another_continuation(layer):
+def test_rollback_to_the_prefix_and_another_continuation(layer):  # noqa: F811
     prefix, one, other = (layer.inputs(2, length) for length in (4, 5, 3))
     state, straight = layer.state(2), layer.state(2)
     layer.run(state, prefix)
@@ -186,7 +142,7 @@ def test_rollback_to_the_prefix_and_another_continuation(layer):
     assert state.lengths.tolist() == [4, 4] and state.snapshot_lengths() == [4, 4]
 
 
-def test_erase_of_everything_starts_a_new_conversation(layer):
+def test_erase_of_everything_starts_a_new_conversation(layer):  # noqa: F811
     state, fresh = layer.state(), layer.state()
     layer.run(state, layer.inputs(1, 4))
     state.snapshot()
@@ -198,7 +154,7 @@ def test_erase_of_everything_starts_a_new_conversation(layer):
         state.erase(4)
 
 
-def test_what_cannot_be_erased_says_why(layer):
+def test_what_cannot_be_erased_says_why(layer):  # noqa: F811
     state = layer.state(2)
     layer.run(state, layer.inputs(2, 4))
     state.snapshot([1])
@@ -223,7 +179,7 @@ def test_what_cannot_be_erased_says_why(layer):
     assert state.lengths.tolist() == [7, 4]
 
 
-def test_reset_drops_the_snapshot_of_its_rows_only(layer):
+def test_reset_drops_the_snapshot_of_its_rows_only(layer):  # noqa: F811
     state = layer.state(3)
     layer.run(state, layer.inputs(3, 2))
     state.snapshot()
@@ -232,7 +188,7 @@ def test_reset_drops_the_snapshot_of_its_rows_only(layer):
     assert not state.conv_state[[0, 2]].any() and state.conv_state[1].any()
 
 
-def test_a_draft_is_verified_and_rejected(layer):
+def test_a_draft_is_verified_and_rejected(layer):  # noqa: F811
     """Speculation: the state after the accepted tokens alone."""
     state, straight, draft = layer.state(), layer.state(), layer.inputs(1, 5)
     layer.run(state, draft)
@@ -249,7 +205,7 @@ def test_a_draft_is_verified_and_rejected(layer):
 # --- rows
 
 
-def test_views_share_everything(layer):
+def test_views_share_everything(layer):  # noqa: F811
     state = layer.state(3)
     prefill, decode = state.view(), state.view(1, 2).view(1)  # row 2
     assert prefill.conv_state.data_ptr() == state.conv_state.data_ptr()
@@ -267,7 +223,7 @@ def test_views_share_everything(layer):
             state.view(*arguments)
 
 
-def test_select_copies(layer):
+def test_select_copies(layer):  # noqa: F811
     state = layer.state(3)
     layer.run(state, layer.inputs(3, 4))
     state.snapshot([0])
@@ -281,7 +237,7 @@ def test_select_copies(layer):
     assert same(state, before) and beams.lengths.tolist() == [6, 4, 6, 6]
 
 
-def test_reorder_is_in_place_and_takes_the_snapshots_along(layer):
+def test_reorder_is_in_place_and_takes_the_snapshots_along(layer):  # noqa: F811
     state = layer.state(3)
     layer.run(state, layer.inputs(3, 4))
     state.snapshot([1])
@@ -294,7 +250,7 @@ def test_reorder_is_in_place_and_takes_the_snapshots_along(layer):
         state.reorder([0, 1, 3])
 
 
-def test_a_cached_prefix_goes_into_the_row_of_a_request(layer):
+def test_a_cached_prefix_goes_into_the_row_of_a_request(layer):  # noqa: F811
     cached, batch, rest = layer.state(), layer.state(3), layer.inputs(1, 2)
     layer.run(cached, layer.inputs(1, 5))
     layer.run(batch, layer.inputs(3, 2))
@@ -310,7 +266,7 @@ def test_a_cached_prefix_goes_into_the_row_of_a_request(layer):
         batch.reset([1, 1])
 
 
-def test_rows_are_numbers(layer):
+def test_rows_are_numbers(layer):  # noqa: F811
     state = layer.state(2)
     layer.run(state, layer.inputs(2, 1))
     for rows in ([True, False], torch.tensor([False, True]), [0.0], torch.tensor([[0, 1]]), ["0"]):
@@ -323,7 +279,7 @@ def test_rows_are_numbers(layer):
 
 @pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda state: pickle.loads(pickle.dumps(state)), "file"],
                          ids=["deepcopy", "pickle", "torch.save"])
-def test_a_copy_is_whole(layer, twin_of, rng):
+def test_a_copy_is_whole(layer, twin_of, rng):  # noqa: F811
     """Its tensors, its storage and its snapshot are its own, and still one thing."""
     def through_a_file(state):
         torch.save(state, file := io.BytesIO())
@@ -344,146 +300,10 @@ def test_a_copy_is_whole(layer, twin_of, rng):
     assert twin.lengths.tolist() == [2, 5] and part.lengths.tolist() == [5, 5]
 
 
-# --- files
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("attn_type", VARIANTS)
-def test_file(attn_type, dtype, rng, tmp_path):
-    layer = Layer(attn_type, rng, dtype=dtype)
-    state, rest, path = layer.state(2), layer.inputs(2, 3), tmp_path / "prefix"
-    layer.run(state, layer.inputs(2, 5))
-    state.save(path, "model layer 3")
-    assert os.listdir(tmp_path) == ["prefix"] and state.snapshot_lengths() == [5, 5]
-    read, other = LinearAttentionState.from_file(path, "model layer 3"), layer.state(2)
-    layer.run(other, layer.inputs(2, 1))
-    other.load(path, "model layer 3")
-    want = layer.run(state, rest)
-    for restored in (read, other):
-        assert torch.equal(layer.run(restored, rest), want) and same(restored, state)
-        restored.erase(5)  # to the end of what was read
-    state.save(path, "model layer 3")  # takes the old one's place
-    assert LinearAttentionState.from_file(path, "model layer 3").lengths.tolist() == [8, 8]
-
-
-def test_a_file_of_one_row_holds_one_row(layer, tmp_path):
-    many = layer.state(64)
-    many.view(5, 1).save(tmp_path / "row")
-    many.save(tmp_path / "all")
-    assert os.path.getsize(tmp_path / "row") < os.path.getsize(tmp_path / "all") / 2
-
-
-def test_files_that_do_not_fit_are_refused(layer, tmp_path):
-    state, path = layer.state(2), tmp_path / "prefix"
-    layer.run(state, layer.inputs(2, 3))
-    state.save(path, "layer 0")
-    other_dims = Layer(layer.attn_type, layer.rng, taps=3).state(2)
-    narrow = Layer(layer.attn_type, layer.rng, dtype=torch.bfloat16).state(2)
-    for target, tag, message in ((state, "layer 1", "has the tag 'layer 0', not 'layer 1'"),
-                                 (layer.state(3), "layer 0", "has 2 rows, this state 3"),
-                                 (other_dims, "layer 0", "conv_kernel_size=4.*conv_kernel_size=3"),
-                                 (narrow, "layer 0", "float32.*bfloat16")):
-        before = target.clone()
-        with pytest.raises(RuntimeError, match=message):
-            target.load(path, tag)
-        assert same(target, before)
-    torch.save({"weights": torch.zeros(3)}, path)
-    with pytest.raises(RuntimeError, match="is not a file of LinearAttentionState.save"):
-        state.load(path)
-
-
-def test_a_file_with_other_tensors_than_it_says_is_refused(layer, tmp_path):
-    state, path = layer.state(2), tmp_path / "prefix"
-    state.save(path)
-    content = torch.load(path, weights_only=True)
-    for name, wrong in (("conv_state", content["conv_state"].double()), ("conv_state", content["conv_state"][:, 1:]),
-                        ("lengths", content["lengths"].int())):
-        torch.save({**content, name: wrong}, path)
-        with pytest.raises(RuntimeError, match="its tensors are not those of"):
-            state.load(path)
-
-
-@pytest.mark.parametrize("change, message", [
-    ({"layout": None}, "its layout is none"), ({"layout": {"attn_type": "kda"}}, "its layout is none: .*missing"),
-    ({"layout": []}, "its layout is none"), ({"tag": None}, "has the tag None, not ''"), ({"conv_state": 3}, "its tensors are not those of"),
-    ({"conv_state": None}, "its tensors are not those of"), ({"lengths": None}, "its lengths are none"),
-    ({"lengths": torch.zeros(0, dtype=torch.int64)}, "its lengths are none"), ({"lengths": torch.tensor([2, -1])}, "lengths must be >= 0"),
-    ({"lengths": torch.zeros(2, dtype=torch.int64, device="meta")}, "its tensors are not those of"),
-    ({"recurrent_state": 5}, "its tensors are not those of"), ({"format": "another"}, "is not a file of LinearAttentionState.save"),
-], ids=str)
-def test_a_file_that_lies_is_refused(layer, tmp_path, change, message):
-    state, path = layer.state(2), tmp_path / "prefix"
-    layer.run(state, layer.inputs(2, 3))
-    state.save(path)
-    before = state.clone()
-    torch.save(torch.load(path, weights_only=True) | change, path)
-    for read in (state.load, LinearAttentionState.from_file):
-        with pytest.raises(RuntimeError, match=f"^LinearAttentionState: .*{message}"):
-            read(path)
-    assert same(state, before)
-
-
-@pytest.mark.parametrize("field, value, message", [
-    ("attn_type", "mamba", "attn_type 'mamba' is not known"), ("attn_type", [], "its layout is none"),
-    ("conv_kernel_size", 0, "conv_kernel_size must be 1 to 8, got 0"), ("head_k_dim", -4, "head_k_dim must be 1 to "),
-    ("num_v_heads", "2", "its layout is none"), ("dtype", "float32", "dtype must be one of"), ("dtype", torch.int64, "dtype must be one of"),
-    ("conv_kernel_size", 3, "its tensors are not those of"),
-])
-def test_a_layout_that_lies_is_refused(layer, tmp_path, field, value, message):
-    state, path = layer.state(2), tmp_path / "prefix"
-    state.save(path)
-    content = torch.load(path, weights_only=True)
-    torch.save(content | {"layout": content["layout"] | {field: value}}, path)
-    with pytest.raises(RuntimeError, match=f"^LinearAttentionState: .*{message}"):
-        LinearAttentionState.from_file(path)
-
-
-def test_tensors_of_a_file_do_not_lie_in_one_another(layer, tmp_path):
-    """Two that share their storage come as two; one that is a row repeated is refused."""
-    state, path = layer.state(2), tmp_path / "prefix"
-    state.save(path)
-    content = torch.load(path, weights_only=True)
-    memory = torch.zeros(4096)
-    shared = {name: memory[: value.numel()].view(value.shape) for name, value in content.items() if name.endswith("_state")}
-    torch.save(content | shared, path)
-    read = LinearAttentionState.from_file(path)
-    read.conv_state.fill_(1)
-    assert read.recurrent_state is None or not read.recurrent_state.any()
-    torch.save(content | {"conv_state": content["conv_state"][:1].expand(2, -1, -1)}, path)
-    with pytest.raises(RuntimeError, match="its tensors are not those of"):
-        state.load(path)
-
-
-def test_files_of_something_else(layer, tmp_path):
-    path, state = tmp_path / "prefix", layer.state()
-    state.save(path)
-    for content in (b"", b"no file of torch", path.read_bytes()[:-100], pickle.dumps({"format": os.system})):
-        path.write_bytes(content)
-        with pytest.raises(RuntimeError, match="^LinearAttentionState: .* cannot be read"):
-            LinearAttentionState.from_file(path)
-    with pytest.raises(FileNotFoundError):
-        state.load(tmp_path / "none")
-
-
-def test_a_failed_save_leaves_the_old_file(layer, tmp_path, monkeypatch):
-    state, path = layer.state(), tmp_path / "prefix"
-    state.save(path)
-    before = path.read_bytes()
-
-    def fail(*_):
-        raise OSError("disk full")
-
-    layer.run(state, layer.inputs(1, 2))
-    monkeypatch.setattr(torch, "save", fail)
-    with pytest.raises(OSError, match="disk full"):
-        state.save(path)
-    assert path.read_bytes() == before and os.listdir(tmp_path) == ["prefix"]
-
-
 # --- Hugging Face's form; with transformers itself: tests/nn/test_linear_attention_hf.py
 
 
-def test_cache_of_k_entries(layer):
+def test_cache_of_k_entries(layer):  # noqa: F811
     state, other, rest = layer.state(2), layer.state(2), layer.inputs(2, 2)
     layer.run(state, layer.inputs(2, 2))  # fewer than K - 1
     conv, recurrent = state.export_hf()
@@ -493,7 +313,7 @@ def test_cache_of_k_entries(layer):
     assert same(other, state) and torch.equal(layer.run(other, rest), layer.run(state, rest))
 
 
-def test_cache_of_another_dtype_is_converted(layer):
+def test_cache_of_another_dtype_is_converted(layer):  # noqa: F811
     state = layer.state(2)
     layer.run(state, layer.inputs(2, 5))
     conv, recurrent = state.export_hf()
