@@ -5,13 +5,13 @@ import pytest
 import torch
 
 pytest.importorskip("transformers")  # the extra `onboard`
-from tiny_models import LARGER, VARIANTS, build, build_variant  # noqa: E402
+from tiny_models import COMMON, FAMILIES, LARGER, VARIANTS, build, build_variant  # noqa: E402
 
 from custom_ops.onboarding.model import LlmModel  # noqa: E402
 from custom_ops.onboarding.source import open_source  # noqa: E402
 from custom_ops.onboarding.taps import Reference  # noqa: E402
 from custom_ops.onboarding.verify import MAX_ABS, compare, verify  # noqa: E402
-from custom_ops.onboarding.weights import load  # noqa: E402
+from custom_ops.onboarding.weights import load, make_plan  # noqa: E402
 
 VOCAB = LARGER["vocab_size"]
 #: Families whose reference differs from itself by up to 4e-4, prefill against single tokens (see verify.py): logits within 1e-3.
@@ -103,6 +103,63 @@ def test_16_bits_are_no_further_from_float32_than_transformers(name, dtype, tmp_
     # The median over positions: a router's tie that falls the other way moves one position far, in either model.
     ours, theirs = ((logits.float() - exact).square().mean(-1).median() for logits in (load(tmp_path)(tokens), rounded(tokens).logits))
     assert ours <= 1.5 * theirs < 5e-2 * exact.var()
+
+
+TOWER = {"depth": 1, "hidden_size": 32, "intermediate_size": 32, "num_heads": 2, "out_hidden_size": LARGER["hidden_size"]}
+ENCODER = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+#: model_type with a vision tower: (the variant its text part is like, changes of it, the tower)
+WRAPPED = {
+    "gemma3": ("gemma3_text", {}, {**ENCODER, "image_size": 28, "patch_size": 14}),
+    "glm_ocr": ("llama", {"head_dim": 16}, TOWER),
+    "lfm2_vl": ("lfm2", {}, ENCODER),
+    "qwen2_vl": ("llama", {}, {"depth": 1, "embed_dim": 32, "hidden_size": LARGER["hidden_size"], "num_heads": 2}),
+    "qwen3_vl": ("qwen3_tied", {"head_dim": 16, "tie_word_embeddings": False}, {**TOWER, "deepstack_visual_indexes": [0]}),
+    "qwen3_vl_moe": ("qwen3_moe", {"mlp_only_layers": []}, {**TOWER, "deepstack_visual_indexes": [0]}),
+    "smolvlm": ("llama", {"model_type": "llama"}, ENCODER),
+}
+MROPE = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [2, 3, 3]}
+
+
+@pytest.mark.parametrize("model_type", WRAPPED)
+def test_text_part_of_models_with_vision(model_type, tmp_path):
+    """Their names and configurations nest the text model; tensors of the tower are known and ignored."""
+    from transformers import AutoConfig, AutoModelForImageTextToText
+
+    variant, changes, vision = WRAPPED[model_type]
+    family, own = VARIANTS[variant]
+    text = {**COMMON, **FAMILIES[family][1], **own, **changes}
+    if model_type in ("glm_ocr", "qwen2_vl", "qwen3_vl", "qwen3_vl_moe"):
+        text["rope_parameters"] = MROPE
+    torch.manual_seed(0)
+    model = AutoModelForImageTextToText.from_config(AutoConfig.for_model(model_type, text_config=text, vision_config=vision)).float()
+    for name, parameter in model.named_parameters():
+        if "norm" in name:
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+        else:
+            parameter.normal_(0, 0.2)
+    model.save_pretrained(tmp_path)
+    report = verify(tmp_path)
+    assert report.passed, str(report)
+    assert make_plan(open_source(tmp_path), load(tmp_path)).ignored
+
+
+@pytest.mark.parametrize("name", ["lfm2", "qwen3_5_text"])
+def test_on_the_simulated_chip(name, saved):
+    """Prompt and two decoded tokens with the linear layers' kernels simulated: every one of them runs there, and nothing is found."""
+    import custom_ops
+
+    model, tokens = load(saved(name)[1]), torch.arange(1, 9).view(1, 8)
+    linear = sum(block.linear_attn is not None for block in model.blocks)
+
+    def logits():
+        memory = model.new_memory()
+        return torch.cat([model(part, memory) for part in tokens.split([6, 1, 1], 1)], 1)
+
+    want = logits()
+    with custom_ops.simulate("ascend910b") as run:
+        got = logits()
+    assert len(run.calls) == 3 * linear and linear == 3
+    assert (got - want).abs().max() <= allowed(name, want)
 
 
 def test_minicpm(tmp_path):

@@ -120,6 +120,8 @@ def test_dtype(folders, tmp_path):
     model = load(folders("lfm2"), dtype=torch.bfloat16)
     assert model.embed.weight.dtype == model.blocks[0].linear_attn.in_proj.weight.dtype == torch.bfloat16
     assert model.blocks[0].input_layernorm.weight.dtype == torch.float32
+    delta = load(folders("qwen3_next"), dtype=torch.bfloat16).blocks[0].linear_attn
+    assert delta.A_log.dtype == delta.dt_bias.dtype == torch.float32 and delta.in_proj_qkv.weight.dtype == torch.bfloat16
     build_variant("lfm2").to(torch.float16).save_pretrained(tmp_path)
     assert load(tmp_path).dtype == torch.float16
 

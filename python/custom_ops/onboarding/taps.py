@@ -128,9 +128,13 @@ def _load(folder: Path, dtype: torch.dtype) -> nn.Module:
     bars = transformers.utils.logging
     shown = bars.is_progress_bar_enabled()
     bars.disable_progress_bar()
+    local = {"trust_remote_code": False, "local_files_only": True}
     try:
-        return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="eager", trust_remote_code=False,
-                                                                 local_files_only=True, use_safetensors=True)
+        kind = type(transformers.AutoConfig.from_pretrained(folder, **local))
+        # Models of text and images have no causal class of their own; their text part runs without an image.
+        classes = transformers.AutoModelForCausalLM, transformers.AutoModelForImageTextToText
+        auto = next((auto for auto in classes if kind in auto._model_mapping.keys()), classes[0])
+        return auto.from_pretrained(folder, dtype=dtype, attn_implementation="eager", use_safetensors=True, **local)
     except (ValueError, OSError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         version = transformers.__version__

@@ -20,8 +20,8 @@ class LlmModel(nn.Module):
 
     Args:
         architecture: what to build. See architecture.py; build.build_architecture reads it from a checkpoint.
-        device, dtype: of the parameters. Norms, and the parameters of hyper-connections, are float32 always. A meta device is fine:
-                       weights.load fills the model tensor by tensor.
+        device, dtype: of the parameters. Norms, A_log and dt_bias, and the parameters of hyper-connections are float32 always. A meta
+                       device is fine: weights.load fills the model tensor by tensor.
     Weights are not initialised for use; load them.
 
     Example:
