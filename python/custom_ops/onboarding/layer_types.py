@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from .mapping import FamilyMap
 from .report import ConfigValues, Unresolved
-
-KNOWN = ("full_attention", "sliding_attention", "linear_attention", "conv", "chunked_attention")
+from .vocabulary import LAYER_TYPES
 
 
 def resolve(family: FamilyMap, found: ConfigValues) -> None:
@@ -32,8 +31,8 @@ def _wrong(types, layers: int) -> str:
         return f"must be a list of one name per block, is {types!r}" if types is not None else "absent, and the map has no rule for it"
     if len(types) != layers:
         return f"has {len(types)} entries for {layers} blocks"
-    unknown = sorted({repr(name) for name in types if name not in KNOWN})
-    return f"unknown {', '.join(unknown)}; known: {', '.join(KNOWN)}" if unknown else ""
+    unknown = sorted({repr(name) for name in types if name not in LAYER_TYPES})
+    return f"unknown {', '.join(unknown)}; known: {', '.join(LAYER_TYPES)}" if unknown else ""
 
 
 def _by_rule(family: FamilyMap, found: ConfigValues, layers: int) -> tuple[list[str] | None, str]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .errors import OnboardingError, UnknownFamily, nearest
-from .vocabulary import LEVELS, MODULE, TRAITS
+from .vocabulary import ATTRIBUTE, LAYER_TYPES, LEVELS, MODULE, ROLES, TRAITS, wrong_kind
 
 try:
     import tomllib
@@ -198,13 +198,17 @@ def _check(raw: dict) -> None:
     for key in raw.get("defaults", {}):
         if key not in _defaultable():
             raise ValueError(f"[defaults] has no key {key!r}; {nearest(key, _defaultable())}")
+        must = wrong_kind(_defaultable()[key], raw["defaults"][key])
+        if must and raw["defaults"][key] != "":
+            raise ValueError(f"[defaults] {key} must be {must}, is {raw['defaults'][key]!r:.80}")
     for name, value in raw.get("traits", {}).items():
         _check_trait(name, value)
 
 
-def _defaultable() -> list[str]:
-    numbers = [key for keys in LEVELS.values() for key, entry in keys.items() if entry.kind not in (MODULE, "attribute")]
-    return [*numbers, *(name for name, trait in TRAITS.items() if trait.path)]
+def _defaultable() -> dict[str, str]:
+    """Keys that [defaults] may hold, with their kind."""
+    numbers = {key: entry.kind for keys in LEVELS.values() for key, entry in keys.items() if entry.kind not in (MODULE, ATTRIBUTE)}
+    return numbers | {name: trait.path for name, trait in TRAITS.items() if trait.path}
 
 
 def _listed(raw: dict, key: str) -> list[str]:
@@ -234,6 +238,13 @@ def _check_trait(name: str, value) -> None:
         raise ValueError(f"trait {name} ({trait.sentence}) must be {' or '.join(kind.__name__ for kind in kinds)}, is {value!r}")
     if trait.path and value not in trait.choices:
         _check_source(f"trait {name}", value)
+    elif trait.type is dict:
+        for role, child in value.items():
+            if role not in ROLES:
+                raise ValueError(f"trait {name} has no role {role!r}; {nearest(role, ROLES)}")
+            _check_source(f"trait {name}.{role}", child or [])
+    elif trait.type is list and not (value and set(map(str, value)) <= set(LAYER_TYPES)):
+        raise ValueError(f"trait {name} must be a list of {', '.join(LAYER_TYPES)}, is {value!r:.80}")
     elif trait.choices and value not in trait.choices:
         raise ValueError(f"trait {name} ({trait.sentence}) must be one of {', '.join(trait.choices)}, is {value!r}")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from . import layer_types
 from .mapping import ABSENT, FamilyMap, lookup
 from .report import NULL, ConfigValues, Unresolved
-from .vocabulary import ATTRIBUTE, COUNT, FLAG, LEVELS, MODULE, NAME, NUMBER, TRAITS
+from .vocabulary import ATTRIBUTE, LEVELS, MODULE, TRAITS, wrong_kind
 
 MOST_LAYERS = 100_000  # a config.json that says more is broken or hostile: nothing is allocated by it
 _ALWAYS = ("hidden_size", "num_attention_heads", "num_hidden_layers", "vocab_size", "rms_norm_eps", "activation")
@@ -60,7 +59,7 @@ def _one(family: FamilyMap, config: Mapping, level: str, key: str, kind: str, so
             tried.append(path)
             reason = NULL if value is None else reason
             continue
-        wrong = _wrong(kind, value)
+        wrong = wrong_kind(kind, value)
         if key == "num_hidden_layers" and not wrong and value > MOST_LAYERS:
             wrong = f"at most {MOST_LAYERS} blocks"
         if wrong:
@@ -69,20 +68,6 @@ def _one(family: FamilyMap, config: Mapping, level: str, key: str, kind: str, so
             found.set(key, value, f"config.json {path}")
         return
     found.report.append(Unresolved(level, None, key, " | ".join(tried), reason, required=False))
-
-
-def _wrong(kind: str, value) -> str:
-    """What a value of this kind must be, empty when it is."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if kind == COUNT:
-        return "" if number and isinstance(value, int) and 1 <= value < 2**31 else "an integer >= 1"
-    if kind == NUMBER:
-        return "" if number and math.isfinite(value) else "a finite number"
-    if kind == FLAG:
-        return "" if isinstance(value, bool) else "true or false"
-    if kind == NAME:
-        return "" if isinstance(value, str) else "a name"
-    return ""
 
 
 def _short(value) -> str:

@@ -7,6 +7,7 @@ Traits:  what names alone cannot say about a family.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 MODULE = "module"        # a path of tensor names: "q_proj" has q_proj.weight, perhaps q_proj.bias; or a bare parameter
@@ -16,6 +17,8 @@ NUMBER = "number"        # config.json: a finite number
 FLAG = "flag"            # config.json: true or false
 NAME = "name"            # config.json: a string
 ANY = "any"              # config.json: whatever stands there (token ids, per-layer lists, rope dicts)
+
+LAYER_TYPES = ("full_attention", "sliding_attention", "linear_attention", "conv", "chunked_attention")
 
 
 @dataclass(frozen=True)
@@ -198,13 +201,9 @@ TRAITS = {
     "expert_names": Trait(dict, None, "children of one expert, as mlp_names; those of mlp_names when absent"),
     "experts_layout": _choice("fused experts: gate_up_proj [E, 2I, d], gate rows first; [E, d, 2I], gate columns first; whichever of the "
                               "two the shape is; [E, d, 2I], gate columns even", "halves", "columns", "by_shape", "interleaved"),
-    "expert_activation": _choice("of an expert: the model's; or clamped_swiglu, (u + 1) g sigmoid(swiglu_alpha g), g and |u| <= "
-                                 "swiglu_limit",
-                                 "same", "clamped_swiglu"),
     "routing": _choice("softmax, then choose; sigmoid, choose with bias; choose, then softmax; choose, then sigmoid on the input",
                        "softmax", "sigmoid_bias", "topk_softmax", "topk_sigmoid"),
     "linear": _choice("what the linear_attn blocks are", "none", "short_conv", "gated_delta_rule"),
-    "projections": _choice("delta rule: projections side by side, or grouped by key head", "split", "grouped"),
     "layer_pattern": Trait(list, None, "layer types where config.json has none: repeated over the blocks"),
     "attention_interval": Trait(str, None, "path of n: every n-th block is full attention, the others layer_other", path=COUNT),
     "attention_layers": Trait(str, None, "path of the list of full-attention blocks, the others layer_other", path=ANY),
@@ -212,3 +211,19 @@ TRAITS = {
     "window_flag": Trait(str, None, "path of the flag without which nothing slides", path=FLAG),
     "window_from": Trait(str, None, "path of n: blocks from n on slide", path=NUMBER),
 }
+
+ROLES = ("gate", "up", "down", "gate_up")  # keys of mlp_names and expert_names
+
+
+def wrong_kind(kind: str, value) -> str:
+    """What a value of this kind must be, empty when it is."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind == COUNT:
+        return "" if number and isinstance(value, int) and 1 <= value < 2**31 else "an integer >= 1"
+    if kind == NUMBER:
+        return "" if number and math.isfinite(value) else "a finite number"
+    if kind == FLAG:
+        return "" if isinstance(value, bool) else "true or false"
+    if kind == NAME:
+        return "" if isinstance(value, str) else "a name"
+    return ""
