@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 from gguf_models import MODELS, SPECIAL, TEXTS, TOKENIZERS, rewrite, save_model, save_tokenizer
+from trained_models import MODELS as TRAINED
+from trained_models import texts, trained
 
 from custom_ops.onboarding import OnboardingError
 from custom_ops.onboarding.export import export
@@ -151,3 +153,66 @@ def test_a_process_that_fails_is_an_error(exported, tmp_path):
         LlamaCpp(tmp_path / "absent.gguf").logits([ROW])
     with pytest.raises(OnboardingError, match="did not finish in 0.01 s"):
         LlamaCpp(path, timeout=0.01).logits([ROW])
+
+
+# --- models that were trained: perplexity and continuations that mean something
+
+RELATIVE = {"f32": 1e-5, "f16": 1e-3, "q8_0": 5e-3}  # of perplexity; measured 1e-6, 1e-4 and 1e-3
+
+
+@pytest.fixture(scope="module", params=TRAINED)
+def real(request, tmp_path_factory):
+    """Folder, transformers' model, tokenizer and 256 held back tokens."""
+    import tokenizers
+    import transformers
+
+    torch.set_num_threads(1)
+    folder = trained(request.param, tmp_path_factory.mktemp(request.param))
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+    return folder, model, tokenizer, texts()[1]
+
+
+@pytest.mark.parametrize("type", RELATIVE)
+def test_perplexity_of_a_trained_model(type, real, tmp_path, record_property):
+    """llama.cpp cuts the text into the same tokens and is as surprised by them as transformers and as LlmModel on the same file."""
+    folder, model, tokenizer, text = real
+    export(folder, "gguf", tmp_path / "out.gguf", type=type)
+    runtime = LlamaCpp(tmp_path / "out.gguf")
+    [ids] = runtime.tokens(text)
+    assert ids == tokenizer.encode(text).ids
+    ids = ids[:256]
+    with torch.no_grad():
+        want = perplexity(model(torch.tensor([ids])).logits[0].numpy(), ids)
+        ours = perplexity(load(tmp_path / "out.gguf")(torch.tensor([ids]))[0].numpy(), ids)
+    got = perplexity(runtime.logits([ids])[0], ids)
+    record_property("perplexity", (want, ours, got))
+    assert want < 60  # of 512: the model has learnt
+    assert abs(got / want - 1) <= RELATIVE[type] and abs(ours / want - 1) <= RELATIVE[type]
+
+
+def test_continuation_of_a_trained_model(real, tmp_path):
+    """40 tokens of transformers' greedy continuation are what llama.cpp would choose one by one, and LlmModel on the file."""
+    folder, model, tokenizer, text = real
+    export(folder, "gguf", tmp_path / "out.gguf", type="f32")
+    prompt = tokenizer.encode(text).ids[100:130]
+    with torch.no_grad():
+        row = model.generate(torch.tensor([prompt]), max_new_tokens=40, do_sample=False)[0].tolist()
+    assert len(row) == 70
+    [got] = LlamaCpp(tmp_path / "out.gguf").logits([prompt, *([token] for token in row[30:])])
+    assert got[29:-1].argmax(-1).tolist() == row[30:]
+    assert load(tmp_path / "out.gguf")(torch.tensor([row]))[0, 29:-1].argmax(-1).tolist() == row[30:]
+
+
+def test_command_line(real, tmp_path):
+    from click.testing import CliRunner
+
+    from custom_ops.cli_commands import main
+
+    path = tmp_path / "out.gguf"
+    arguments = ["onboard", "export", str(real[0]), "--format", "gguf", "--type", "q8_0", "-o", str(path)]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0 and "tensors" in done.output, done.output
+    assert LlamaCpp(path).tokens("Python's words")[0]
+    again = CliRunner().invoke(main, arguments)
+    assert again.exit_code == 2 and "exists already" in again.output
