@@ -154,6 +154,27 @@ int64_t CheckStates(const AttnType& type, const Heads& heads, const LinearAttent
     return in.convState ? in.convState->size(0) : in.recurrentState ? in.recurrentState->size(0) : -1;
 }
 
+// What is written must be memory of its own. Only contiguous tensors are compared: others may lie between each other's rows.
+void CheckOverlap(const LinearAttentionInputs& in) {
+    const auto check = [](const char* written, const Tensor& state, const char* argument, const Tensor& tensor) {
+        const auto end = [](const Tensor& t) { return static_cast<const char*>(t.data_ptr()) + t.numel() * t.element_size(); };
+        if (state.numel() == 0 || tensor.numel() == 0 || !tensor.is_contiguous()) return;
+        if (state.data_ptr() < end(tensor) && tensor.data_ptr() < end(state))
+            Fail(kOp, std::string(written) + " is written and must not share memory with " + argument);
+    };
+    const auto checkState = [&](const char* written, const OptionalTensor& state) {
+        if (!state) return;
+        check(written, *state, "qkv", in.qkv);
+        check(written, *state, "gate", in.gate);
+        check(written, *state, "beta", in.beta);
+        check(written, *state, "conv_weight", in.convWeight);
+        if (in.convBias) check(written, *state, "conv_bias", *in.convBias);
+    };
+    checkState("conv_state", in.convState);
+    checkState("recurrent_state", in.recurrentState);
+    if (in.convState && in.recurrentState) check("conv_state", *in.convState, "recurrent_state", *in.recurrentState);
+}
+
 void CheckDevices(const LinearAttentionInputs& in) {
     const auto check = [&](const char* argument, const Tensor& tensor) { CheckDevice(kOp, argument, tensor, in.qkv, "qkv"); };
     const auto checkGiven = [&](const char* argument, const OptionalTensor& tensor) {
@@ -188,6 +209,7 @@ LinearAttentionShape CheckLinearAttention(const LinearAttentionInputs& in, const
     const int64_t sequences = CheckSequences(in, batch);
     const int64_t slots = CheckStates(type, heads, in, sequences, channels);
     CheckDevices(in);
+    CheckOverlap(in);
     return {&type, batch, length, channels, in.convWeight.size(2), sequences, slots};
 }
 

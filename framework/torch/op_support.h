@@ -5,6 +5,8 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <string>
 
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
@@ -48,8 +50,8 @@ inline Tensor NewEmpty(const Tensor& like, const Shape& shape, ScalarType dtype)
     if (bytes >= kLargeResultBytes && deviceType == aoti_torch_device_type_cpu() &&
         (handle = NewLargeResult(shape, strides, dtypeCode, bytes)))
         return Tensor(handle);
-    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(shape.rank, shape.sizes, strides, dtypeCode, deviceType,
-                                                           like.get_device_index(), &handle));
+    if (aoti_torch_empty_strided(shape.rank, shape.sizes, strides, dtypeCode, deviceType, like.get_device_index(), &handle))
+        throw std::runtime_error("custom_ops: no memory for a result of " + std::to_string(bytes) + " bytes");
     return Tensor(handle);
 }
 

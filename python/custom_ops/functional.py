@@ -53,11 +53,12 @@ def fused_linear_attention(qkv: Tensor, gate: Tensor, beta: Tensor, conv_weight:
         state_indices:   [N]  int32 | int64: the slot of each sequence; -1 is padding, whose output is 0 and which touches no state.
                          Without it slots = N.
         has_initial_state: [N]  bool: False takes the state as zeros, whatever is in it, and overwrites it.
-        A state that is left out is zeros and not kept. Other tensors that are not contiguous are made so.
+        A state that is left out is zeros and not kept; one that is given shares no memory with another argument. Other tensors that are
+        not contiguous are made so.
     Returns: [B, L, Hv, dv], short_conv [B, L, 1, H], dtype of qkv; computed in float32, rounded once to nearest even. A new tensor.
     Raises: RuntimeError naming the argument that does not fit, before anything runs or is written. The values of cu_seqlens (not in order)
         and state_indices (no such slot, one slot twice) are checked on the CPU; the NPU does not read them on the host: there such a
-        sequence gives NaN and touches no state.
+        sequence gives NaN and touches no state, and a slot that two sequences name is a race.
     Accuracy: on the CPU a call gives the same bits as any split of its tokens into several calls that carry the states, on any number of
         threads and beside any other sequences.
     Gradient: of qkv, gate, beta, conv_weight, conv_bias, gate_coef and gate_bias, computed in float32 by PyTorch in chunks of 64 tokens

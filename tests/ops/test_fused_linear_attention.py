@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -262,6 +263,17 @@ def test_two_runs_are_the_same(rng):
     layer = Layer(Hk=4, Hv=8, dk=64, dv=64, dtype=B16)
     call = layer.tensors(rng, 2, 100)
     assert_same(run(layer, call), run(layer, call))
+
+
+def test_calls_of_several_threads(rng):
+    """Each with states of its own."""
+    layers = [layer for layer in LAYERS if layer.dv < 128]
+    calls = [(layer, layer.tensors(rng, 2, length)) for layer in layers for length in (1, 40)]
+    want = [run(*call) for call in calls]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            for got, one in zip(pool.map(lambda call: run(*call), calls), want, strict=True):
+                assert_same(got, one)
 
 
 @pytest.mark.parametrize("layer", LAYERS, ids=str)

@@ -125,3 +125,23 @@ def test_cpu_refuses_values(name, dtype):
     before = {state: arguments[state].clone() for state in ("conv_state", "recurrent_state")}
     assert refusal(lambda: call(**arguments)) == f"{OP}: {message}"
     assert all(torch.equal(arguments[state], tensor) for state, tensor in before.items())
+
+
+@pytest.mark.parametrize("written, argument", [("conv_state", "qkv"), ("recurrent_state", "gate"), ("conv_state", "conv_bias"),
+                                               ("conv_state", "recurrent_state")])
+def test_a_state_in_the_memory_of_another_tensor(written, argument):
+    arguments = good() | {"qkv": Z(1, 3, 40), "conv_weight": Z(40, 1, 4), "conv_bias": Z(40), "conv_state": Z(5, 40, 3), "beta": Z(1, 3, 4)}
+    one, other = (arguments[name] for name in (written, argument))
+    memory = Z(one.numel() + other.numel())
+    beside = {written: memory[: one.numel()].view(one.shape), argument: memory[one.numel() :].view(other.shape)}
+    call(**arguments | beside)
+    last = {argument: memory[one.numel() - 1 : one.numel() + other.numel() - 1].view(other.shape)}
+    assert refusal(lambda: call(**arguments | beside | last)) == f"{OP}: {written} is written and must not share memory with {argument}"
+
+
+def test_no_memory_for_the_result():
+    tokens = 2**45
+    arguments = {"qkv": Z(1, 1, 3).expand(1, tokens, 3), "gate": Z(1, 1, 1).expand(1, tokens, 1), "beta": Z(1, 1, 1).expand(1, tokens, 1)}
+    with pytest.raises(RuntimeError, match="custom_ops: no memory for a result of 140737488355328 bytes"):
+        call(**arguments, conv_weight=Z(3, 1, 4), attn_type="gated_delta_rule", num_k_heads=1, num_v_heads=1, head_k_dim=1, head_v_dim=1,
+             token_major=True)
