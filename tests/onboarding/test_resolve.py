@@ -7,6 +7,7 @@ from custom_ops.onboarding.mapping import family
 from custom_ops.onboarding.names import resolve_names
 from custom_ops.onboarding.report import require
 from custom_ops.onboarding.resolve import resolve_config
+from custom_ops.onboarding.rope import resolve_ropes
 
 LLAMA = {"model_type": "llama", "hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 64}
 BLOCK = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
@@ -73,6 +74,19 @@ def test_layer_types_from_older_configurations():
     assert lfm["layer_types"] == ["conv", "full_attention"] and lfm.sources["layer_types"] == "config.json full_attn_idxs"
     bare, _ = resolved(LLAMA, model_type="lfm2")
     assert any(entry.dst == "layer_types" and entry.required for entry in bare.report)
+
+
+def test_a_text_config_may_leave_out_what_its_class_has():
+    text = {"hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34, "sliding_window": 1024,
+            "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}
+    config = {"model_type": "gemma3", "text_config": text, "vision_config": {"hidden_size": 1152, "num_hidden_layers": 27}}
+    found, _ = resolved(config, model_type="gemma3")
+    require(found.report, "gemma3")
+    assert (found["num_attention_heads"], found["num_key_value_heads"], found["head_dim"], found["vocab_size"]) == (8, 4, 256, 262208)
+    assert found["layer_types"].count("full_attention") == 5 and found["tie_word_embeddings"] is True
+    ropes = resolve_ropes(config, family("gemma3"), found)
+    assert (ropes["full_attention"].theta, ropes["full_attention"].scaling["factor"]) == (1e6, 8.0)
+    assert (ropes["sliding_attention"].theta, ropes["sliding_attention"].scaling) == (1e4, {"rope_type": "default"})
 
 
 def missing(paths):
