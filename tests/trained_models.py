@@ -18,8 +18,9 @@ MODELS = {  # name: (configuration class, arguments, steps)
                                 block_auto_adjust_ff_dim=False), 160),
     "qwen3_5_text": ("Qwen3_5TextConfig", dict(
         num_hidden_layers=4, head_dim=32, linear_key_head_dim=32, linear_value_head_dim=32, linear_num_key_heads=2,
-        linear_num_value_heads=4, linear_conv_kernel_dim=4, rope_parameters=dict(rope_type="default", rope_theta=1e6, partial_rotary_factor=0.5,
-                                                       mrope_section=[3, 3, 2], mrope_interleaved=True)), 120),
+        linear_num_value_heads=4, linear_conv_kernel_dim=4,
+        rope_parameters=dict(rope_type="default", rope_theta=1e6, partial_rotary_factor=0.5, mrope_section=[3, 3, 2],
+                             mrope_interleaved=True)), 120),
 }
 _WORDS, _REST = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?", r"[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 SPLIT = {  # of the family's real tokenizers

@@ -140,6 +140,8 @@ class GgufArchitecture(ABC):
 
     def dense(self, keys: Keys, tensors, index: int) -> MlpSpec:
         size = keys.counts("feed_forward_length", keys.count("block_count"))[index]
+        if not size:
+            raise OnboardingError(f"{keys.what}: block {index} has a feed-forward of size 0")
         return MlpSpec(size, self.activation, bias=f"blk.{index}.ffn_down.bias" in tensors)
 
     def moe(self, keys: Keys, tensors, index: int, **changes) -> MoeSpec:
