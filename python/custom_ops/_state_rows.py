@@ -47,6 +47,10 @@ class Layout:
     def heads(self) -> Heads:
         return Heads(self.num_k_heads, self.num_v_heads, self.head_k_dim, self.head_v_dim)
 
+    def of_layer(self) -> tuple:
+        """All but the dtype."""
+        return (self.attn_type, self.num_k_heads, self.num_v_heads, self.head_k_dim, self.head_v_dim, self.conv_kernel_size)
+
     def conv_sizes(self) -> tuple[int, int]:
         return self.kind.conv_channels(self.heads), self.conv_kernel_size - 1
 

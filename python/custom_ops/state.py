@@ -256,9 +256,9 @@ class LinearAttentionState:
         if recurrent_states is not None and recurrent_states.shape != self.recurrent_state.shape:
             raise error(f"recurrent_states must be [batch, Hv, dk, dv] = {list(self.recurrent_state.shape)}, "
                          f"got {list(recurrent_states.shape)}")
-        counts = [tokens] * self.batch if isinstance(tokens, int) else list(tokens)
-        if len(counts) != self.batch or min(counts) < 0:
-            raise error(f"tokens must be {self.batch} numbers >= 0, got {counts}")
+        counts = [tokens] * self.batch if isinstance(tokens, int) else tokens.tolist() if isinstance(tokens, Tensor) else list(tokens)
+        if len(counts) != self.batch or any(isinstance(count, bool) or not hasattr(count, "__index__") or count < 0 for count in counts):
+            raise error(f"tokens must be {self.batch} whole numbers >= 0, got {counts}")
         self.conv_state.copy_(conv_states[..., 1:])
         if recurrent_states is not None:
             self.recurrent_state.copy_(recurrent_states)

@@ -123,6 +123,18 @@ def test_dimensions_are_refused_when_the_layer_is_made(make, message):
         make()
 
 
+def test_what_does_not_belong_to_the_layer_is_refused():
+    layer, x = gated(), torch.zeros(1, 2, HIDDEN)
+    for state in (ShortConv(HIDDEN, 3).new_state(), GatedDeltaNet(HIDDEN, 1, 3, 8, 8).new_state()):
+        with pytest.raises(RuntimeError, match="GatedDeltaNet: the state is that of another layer, Layout"):
+            layer(x, state)
+    with pytest.raises(RuntimeError, match=r"GatedDeltaNet: hidden_states must be \[B, L, hid\], got \[2, 32\]"):
+        layer(x[0])
+    for rows in (111, 113):  # 112 = 2 * 8 + 2 * 3 * 16
+        with pytest.raises(RuntimeError, match=rf"GatedDeltaNet: in_proj_qkvz.weight must have 112 rows, got \[{rows}, 32\]"):
+            layer.load_state_dict({"in_proj_qkvz.weight": torch.zeros(rows, HIDDEN)}, strict=False)
+
+
 @pytest.mark.parametrize("layer", [gated(), ShortConv(HIDDEN, 3)], ids=["gated_delta_net", "short_conv"])
 def test_a_mask_of_another_shape_is_refused(layer, rng):
     with pytest.raises(RuntimeError, match=r"attention_mask must be \[B, L\] = \[2, 3\], got \[2, 9\]"):

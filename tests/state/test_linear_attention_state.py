@@ -313,6 +313,15 @@ def test_cache_of_k_entries(layer):  # noqa: F811
     assert same(other, state) and torch.equal(layer.run(other, rest), layer.run(state, rest))
 
 
+def test_token_counts_are_whole_numbers(layer):  # noqa: F811
+    state = layer.state(2)
+    for tokens in ([1.5, 2], True, [3], [1, -1], torch.tensor([1.0, 2.0])):
+        with pytest.raises(RuntimeError, match="tokens must be 2 whole numbers >= 0, got"):
+            state.import_hf(*state.export_hf(), tokens=tokens)
+    state.import_hf(*state.export_hf(), tokens=torch.tensor([4, 0]))
+    assert state.lengths.tolist() == [4, 0]
+
+
 def test_cache_of_another_dtype_is_converted(layer):  # noqa: F811
     state = layer.state(2)
     layer.run(state, layer.inputs(2, 5))

@@ -28,6 +28,13 @@ class _Layer(nn.Module):
         return LinearAttentionState(self.attn_type, conv_kernel_size=self.conv_kernel_size, batch=batch, dtype=weight.dtype,
                                     device=weight.device, **self._heads)
 
+    def _check(self, hidden_states: Tensor, state: LinearAttentionState | None) -> None:
+        name = type(self).__name__
+        if hidden_states.dim() != 3:
+            raise RuntimeError(f"{name}: hidden_states must be [B, L, hid], got {list(hidden_states.shape)}")
+        if state is not None and state.layout.of_layer() != (self.attn_type, *self._heads.values(), self.conv_kernel_size):
+            raise RuntimeError(f"{name}: the state is that of another layer, {state.layout}; new_state makes one")
+
     def _attend(self, state: LinearAttentionState | None, qkv: Tensor, gate: Tensor, beta: Tensor, conv: nn.Conv1d, **options) -> Tensor:
         # Under autocast qkv is narrower than the weights.
         weight, bias = (tensor if tensor is None else tensor.to(qkv.dtype) for tensor in (conv.weight, conv.bias))
@@ -106,6 +113,7 @@ class GatedDeltaNet(_Layer):
                             cu_seqlens.
             cu_seqlens, state_indices, has_initial_state: as of custom_ops.fused_linear_attention.
         """
+        self._check(hidden_states, state)
         hidden_states = _masked(hidden_states, attention_mask)
         batch, length, _ = hidden_states.shape
         out = self._attend(state, self.in_proj_qkv(hidden_states), self.in_proj_a(hidden_states), self.in_proj_b(hidden_states),
@@ -146,6 +154,7 @@ class ShortConv(_Layer):
                 cu_seqlens: Tensor | None = None, state_indices: Tensor | None = None, has_initial_state: Tensor | None = None) -> Tensor:
         """[B, L, H]; arguments as of GatedDeltaNet.forward. With bias padding is not neutral, here as in transformers: in_proj(0) is
         not 0."""
+        self._check(hidden_states, state)
         hidden_states = _masked(hidden_states, attention_mask)
         qkv = self.in_proj(hidden_states)
         unused = qkv.new_empty(1).expand(*qkv.shape[:2], 1)
@@ -182,6 +191,9 @@ def _separate_interleaved(layer: GatedDeltaNet, state_dict: dict, prefix: str, *
         weight = state_dict.pop(f"{prefix}{name}.weight", None)
         if weight is None:
             continue
+        wanted = layer.num_k_heads * sum(parts.values())
+        if weight.shape[:1] != (wanted,):
+            raise RuntimeError(f"GatedDeltaNet: {prefix}{name}.weight must have {wanted} rows, got {list(weight.shape)}")
         rows = grouped_rows(layer.num_k_heads, parts)
         if name == "in_proj_qkvz":
             rows["qkv"] = torch.cat([rows.pop(part) for part in "qkv"])
