@@ -6,6 +6,7 @@ Sizes may be symbolic: conditions go through `torch._check`, which guards on the
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 
 import torch
@@ -37,11 +38,15 @@ def check_dtype(op: str, argument: str, tensor: Tensor, accepted: Sequence[torch
 
 
 def check_range(op: str, argument: str, value: int, low: int, high: int) -> None:
+    if not isinstance(value, (numbers.Integral, torch.SymInt)):  # an operator's schema sees to it, a module's constructor does not
+        fail(op, f"{argument} must be an integer, {low} to {high}, got {value!r}")
     if not low <= value <= high:
         fail(op, f"{argument} must be {low} to {high}, got {value}")
 
 
 def check_finite_non_negative(op: str, argument: str, value: float) -> None:
+    if not isinstance(value, (numbers.Real, torch.SymFloat)):
+        fail(op, f"{argument} must be a number, finite in float32 and >= 0, got {value!r}")
     if not 0 <= value < FLOAT32_OVERFLOW:
         fail(op, f"{argument} must be finite in float32 and >= 0, got {value:g}")
 

@@ -111,6 +111,20 @@ def test_tiling_and_key(tiling, key, sign):
     assert report.plan == ({} if isinstance(tiling, bytes) else {"count": 32, "value": 1.5})
 
 
+def test_entries_made_by_macros():
+    body = KERNEL[KERNEL.index("    GlobalTensor"):].replace("\n", " \\\n").rstrip(" \\\n")
+    source = KERNEL[:KERNEL.index('extern "C"')] + (
+        "#define SCALE(kind) \\\n"
+        'extern "C" __global__ __aicore__ void scale_##kind(GM_ADDR x, GM_ADDR y, float factor, Shift shift, uint32_t count) { \\\n'
+        f"{body}\nSCALE(once)\nSCALE(twice)\n")
+    x, y = np.ones(16, np.float32), np.empty(16, np.float32)
+    for entry in ("scale_once", "scale_twice"):
+        report = custom_ops.sim.launch(source, entry, 1, [x, y, 2.0, Shift(1, 0), 16])
+        assert report.op == entry and (y == 3).all()
+    with pytest.raises(BuildError, match=r"has no entry scale_thrice\(...\) declared __global__; it has .*scale_twice"):
+        custom_ops.sim.launch(source, "scale_thrice", 1, [x, y, 2.0, Shift(1, 0), 16])
+
+
 def test_plan_floats_are_the_shortest_that_read_back():
     y, value = np.zeros(32, np.float32), np.float32(1e-6)
     for tiling in (Plan(32, 1e-6), np.array((32, 1e-6), dtype=[("count", "u4"), ("value", "f4")])):

@@ -40,13 +40,13 @@ class HyperConnection(nn.Module):
         torch.Size([7, 64])
     """
 
-    def __init__(self, hidden_size: int, hc_mult: int, *, rows: int, groups: int, sinkhorn_iters: int | None, norm_eps: float,
-                 hc_eps: float, device=None):
+    def __init__(self, hidden_size: int, hc_mult: int, *, sinkhorn_iters: int | None, norm_eps: float, hc_eps: float, device=None):
         name = type(self).__name__
         check_range(name, "hidden_size", hidden_size, 1, 2**31 - 1)
         check_range(name, "hc_mult", hc_mult, 1, MAX_STREAMS)
         check_finite_non_negative(name, "norm_eps", norm_eps)
         check_finite_non_negative(name, "hc_eps", hc_eps)
+        rows, groups = (hc_mult, 1) if sinkhorn_iters is None else ((2 + hc_mult) * hc_mult, 3)
         super().__init__()
         self.hidden_size, self.hc_mult = hidden_size, hc_mult
         self.sinkhorn_iters, self.norm_eps, self.hc_eps = sinkhorn_iters, norm_eps, hc_eps
@@ -59,12 +59,11 @@ class HyperConnection(nn.Module):
     def for_site(cls, hidden_size: int, hc_mult: int = 4, *, sinkhorn_iters: int = 20, norm_eps: float = 1e-6, hc_eps: float = 1e-6,
                  device=None) -> HyperConnection:
         check_range(cls.__name__, "sinkhorn_iters", sinkhorn_iters, 1, 2**31 - 1)
-        return cls(hidden_size, hc_mult, rows=(2 + hc_mult) * hc_mult, groups=3, sinkhorn_iters=sinkhorn_iters, norm_eps=norm_eps,
-                   hc_eps=hc_eps, device=device)
+        return cls(hidden_size, hc_mult, sinkhorn_iters=sinkhorn_iters, norm_eps=norm_eps, hc_eps=hc_eps, device=device)
 
     @classmethod
     def for_head(cls, hidden_size: int, hc_mult: int = 4, *, norm_eps: float = 1e-6, hc_eps: float = 1e-6, device=None) -> HyperConnection:
-        return cls(hidden_size, hc_mult, rows=hc_mult, groups=1, sinkhorn_iters=None, norm_eps=norm_eps, hc_eps=hc_eps, device=device)
+        return cls(hidden_size, hc_mult, sinkhorn_iters=None, norm_eps=norm_eps, hc_eps=hc_eps, device=device)
 
     @property
     def is_head(self) -> bool:

@@ -30,7 +30,7 @@ def launch(file, entry: str, block_dim: int, args: Sequence[Any] | Mapping[str, 
 
     Args:
         file:       kernel source: a path, or the text itself (anything with a line break).
-        entry:      name of the `extern "C" __global__ __aicore__` function.
+        entry:      name of the `extern "C" __global__ __aicore__` function; macros that make it must be the file's own or `defines`.
         block_dim:  number of blocks (GetBlockNum()), 1 to 65535.
         args:       the entry's arguments in order, or by parameter name: contiguous torch tensors and NumPy arrays for GM
                     pointers (None: null), Python numbers, ctypes values and bytes for parameters passed by value.
@@ -53,7 +53,11 @@ def launch(file, entry: str, block_dim: int, args: Sequence[Any] | Mapping[str, 
     workspace = runtime.integer(f"{entry}: workspace", workspace, 0, 2**63 - 1)
     root, relative = _locate(file, entry)
     source = (root / relative).read_text()
+    arch = runtime.arch(soc)
+    macros = (*ARCHES[arch], *(f"{k}={v}" for k, v in (defines or {}).items()))
     declared = sources.entries(source)
+    if entry not in declared:  # a macro of the file may make its name: `void name##_half(...)`
+        declared = sources.entries(compiler.with_macros_expanded(source, macros)) or declared
     if entry not in declared:
         raise BuildError(f"{relative} has no entry {entry}(...) declared __global__; it has {nearest(entry, declared)}")
     parameters = declared[entry]
@@ -62,10 +66,8 @@ def launch(file, entry: str, block_dim: int, args: Sequence[Any] | Mapping[str, 
     columns = [(name, kinds.get(name) or arrays.dtype_of(v, f"{entry}: {name}"), "FORMAT_ND")
                for name, v in values.items() if arrays.is_array(v) and name != tiling_name]
     columns += [(name, kind, "FORMAT_ND") for name, kind in kinds.items() if not arrays.is_array(values.get(name))]
-    arch = runtime.arch(soc)
-    # One library serves all entries of a file, except where some may exist on other chips only.
-    exported = [entry] if "#if" in source else list(declared)
-    macros = (*ARCHES[arch], *(f"{k}={v}" for k, v in (defines or {}).items()))
+    # One library serves all entries of a file, except where some may exist on other chips only, or be words in a macro.
+    exported = [entry] if "#if" in source or "#define" in source else list(declared)
     unit = Unit(f"{relative} [{arch}]", root,
                 text=kernel_source.text(kernel_source.dtype_defines(columns), str(relative),
                                    kernel_source.named_entries(exported), ()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -63,6 +64,13 @@ def find(cxx: str | None = None) -> Compiler:
         version = defined.get("__VERSION__", "")
         return Compiler(command, f"{kind} {version} {host_cpu()}")
     raise BuildError(f"no usable C++ compiler ({'; '.join(refused)}): {_INSTALL}")
+
+
+def with_macros_expanded(text: str, defines: Sequence[str]) -> str:
+    """The text as its own macros leave it: `#include` lines are dropped, so that those of headers (__global__ is one) stay as written."""
+    own = re.sub(r"^[ \t]*#[ \t]*include\b.*$", "", text, flags=re.MULTILINE)
+    command = [*find().command, "-E", "-P", "-w", "-x", "c++", *(f"-D{d}" for d in defines), "-"]
+    return subprocess.run(command, input=own, capture_output=True, text=True).stdout
 
 
 @dataclass(frozen=True)
