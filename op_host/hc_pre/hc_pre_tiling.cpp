@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
+#include <limits>
 
 #include "../common/sinkhorn_rows_tiling.h"
 
@@ -26,8 +27,10 @@ constexpr double kGmBytesPerCycle = 32, kL2BytesPerCycle = 100, kVectorL2BytesPe
 constexpr double kLatency = 512, kShortestCopy = kLatency / 2;
 constexpr double kSyncAll = 2000, kCrossCoreFlag = 200;
 constexpr double kTermsStart = 1000, kTermsElement = 0.5;   // hc_fn -> terms: 10 bytes of HBM for each element of a core
+constexpr double kWidenStart = 600, kWidenElement = 0.36;  // x -> float32: 6 bytes of HBM for each element of a core
 constexpr double kScalesStart = 5000, kScalesElement = 0.25;  // float16: the maxima of its rows before, and one more SyncAll
 constexpr double kLatencies = 1000;          // GM -> L1 -> L0 -> GM, beyond those of decode: from modelled times of both
+constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr double kMmadStart = 16;            // estimate: an array 16 deep fills up
 constexpr double kHalfDepth = 16, kFloatDepth = 4, kFloatDepthRegbase = 1;  // of K in a cycle, facts on AscendC 7.2
 
@@ -35,6 +38,14 @@ HcPreShares Share(uint64_t units, uint64_t count) {
     return {static_cast<uint32_t>(count), static_cast<uint32_t>(units % count), static_cast<uint32_t>(units / count)};
 }
 uint64_t Longest(const HcPreShares& s) { return s.units + (s.longer != 0); }
+
+// A way to project on the cube. `operand`: type of x there, another one than the call's if vector cores convert it.
+struct CubePlan {
+    uint64_t key;
+    HcPreType operand;
+    HcPreTilingData data;
+    double cycles = kImpossible;
+};
 
 uint32_t ElementBytes(HcPreType type) { return type == HcPreType::Float32 ? 4 : 2; }
 uint32_t Terms(HcPreType type) { return type == HcPreType::Float32 ? 1 : kTerms; }  // matrices that hc_fn is for the cube
@@ -59,6 +70,15 @@ double TermsCycles(const HcPreTilingData& p, HcPreType type, bool ofOwnPart) {
     const double elements = static_cast<double>(Longest(p.slices) * kUnit) * p.mix;
     const double scales = type == HcPreType::Float16 ? kScalesStart + kScalesElement * elements : 0;
     return kTermsStart + kTermsElement * elements + scales + (ofOwnPart ? kCrossCoreFlag : kSyncAll);
+}
+
+// Columns of a part of K that each of a cube core's two vector cores makes float32.
+uint64_t HalfOfPart(uint64_t units) { return CeilDiv(units, 2) * kUnit; }
+// In UB at a time: 16 bits twice, float32 twice. As many as fit: HBM bounds this, and the cube core takes hc_fn from there meanwhile.
+uint64_t TokensToWiden(uint64_t columns, const ChipSpec& chip) { return chip.ubBytes / (2 * (2 + 4) * columns); }
+// Written, and the cube core told.
+double WidenCycles(uint64_t tokens, uint64_t columns) {
+    return kWidenStart + kWidenElement * static_cast<double>(tokens * columns) + kCrossCoreFlag;
 }
 
 // --- decode -------------------------------------------------------------------------------------------------------------------
@@ -164,12 +184,12 @@ void SetL1(HcPreTilingData& p, HcPreType type, const ChipSpec& chip, uint64_t bl
     p.kL1 = p.xL1 = static_cast<uint32_t>(fit >= 2 * line ? AlignDown(fit, line) : AlignDown(fit, p.kL0));
 }
 
-// Cycles of a cube core: it brings in its tokens, which no other one reads, and the terms, which all do, while the array multiplies.
-// L1 is that of p.
-double CubeCycles(const HcPreTilingData& p, HcPreType type, const ChipSpec& chip, double rows, double columns) {
+// Cycles of a cube core: it brings in its tokens, which no other one reads, and hc_fn or its terms, while the array multiplies. L1 is
+// that of p.
+double CubeCycles(const HcPreTilingData& p, HcPreType type, const ChipSpec& chip, double rows, double columns, double xRate, double fnRate) {
     const double terms = Terms(type), groups = rows / kUnit, element = ElementBytes(type);
     const double piece = HasLongRows(p) ? kShortestCopy / p.xL1 : 0;
-    const double bytes = columns * (rows * std::max(element / kGmBytesPerCycle, piece) + element * terms * p.mix / kL2BytesPerCycle);
+    const double bytes = columns * (rows * std::max(element / xRate, piece) + element * terms * p.mix / fnRate);
     // Few tokens fill up a fractal copy by copy.
     const double copies = p.rows.tokens < kUnit ? static_cast<double>(CeilDiv(kUnit, p.rows.tokens)) * columns / p.xL1 : 0;
     const double transfer = bytes + copies * kShortestCopy;
@@ -180,20 +200,26 @@ double CubeCycles(const HcPreTilingData& p, HcPreType type, const ChipSpec& chip
     return transfer > multiply ? transfer : multiply;
 }
 
-// One block of tokens and one part of K for each cube core; 0: none fits.
-double PlanGrid(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
+// One block of tokens and one part of K for each cube core; `widen`: a single block.
+void PlanGrid(CubePlan& plan, const HcPreShape& s, const ChipSpec& chip) {
+    HcPreTilingData& p = plan.data;
+    const bool widens = plan.key == kHcPreWiden;
     const uint64_t rowUnits = CeilDiv(s.tokens, kUnit), units = CeilDiv(p.rowElements, kUnit);
-    double least = 0;
-    for (uint64_t blocks = 1; blocks <= Min(chip.cubeCores, rowUnits); ++blocks) {
+    double least = kImpossible;
+    for (uint64_t blocks = 1; blocks <= (widens ? 1 : Min(chip.cubeCores, rowUnits)); ++blocks) {
         const uint64_t rows = CeilDiv(rowUnits, blocks) * kUnit, parts = Min(chip.cubeCores / blocks, CeilDiv(units, kMinUnits));
         if (rows > MaxBlockRows(p, chip)) continue;
         HcPreTilingData tried = p;
-        SetL1(tried, s.type, chip, rows);
+        SetL1(tried, plan.operand, chip, rows);
         if (tried.xL1 == 0) continue;
-        const uint64_t columns = CeilDiv(units, parts) * kUnit;
-        const double cycles = TermsCycles(p, s.type, blocks == 1) +
-                              CubeCycles(tried, s.type, chip, static_cast<double>(rows), static_cast<double>(columns));
-        if (least != 0 && cycles > least) continue;  // of equals the one with most blocks: most of them are shorter
+        const uint64_t ofPart = CeilDiv(units, parts), half = HalfOfPart(ofPart);
+        if (widens && TokensToWiden(half, chip) == 0) continue;
+        // hc_fn itself comes from GM once.
+        const double fnRate = blocks == 1 && !HasTerms(p, plan.operand) ? kGmBytesPerCycle : kL2BytesPerCycle;
+        const double before = widens ? WidenCycles(s.tokens, half) : TermsCycles(p, plan.operand, blocks == 1);
+        const double cycles = before + CubeCycles(tried, plan.operand, chip, static_cast<double>(rows), static_cast<double>(ofPart * kUnit),
+                                                  widens ? kL2BytesPerCycle : kGmBytesPerCycle, fnRate);
+        if (cycles > least) continue;  // of equals the one with most blocks: most of them are shorter
         least = cycles;
         p.blocks = Share(rowUnits, blocks);
         p.kParts = Share(units, parts);
@@ -203,37 +229,36 @@ double PlanGrid(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
     // x that has left L2 comes from GM once more.
     const bool inL2 = s.tokens * p.rowElements * ElementBytes(s.type) <= chip.l2Bytes / 4 * 3;
     const double again = inL2 ? 0 : rowsAfter * p.rowElements * element / (kGmBytesPerCycle / 2);
-    const double after = RowCycles(s) * rowsAfter;
-    return least == 0 ? 0 : kLatencies + least + kSyncAll + (after > again ? after : again);
+    plan.cycles = kLatencies + least + kSyncAll + std::max(RowCycles(s) * rowsAfter, again);
 }
 
 // Rounds of blocks for every cube core. A block's tokens are read again during the round after theirs, in the first third of it or so:
 // with what is written meanwhile, L2 has to hold those of less than two rounds.
-double PlanStream(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
+void PlanStream(CubePlan& plan, const HcPreShape& s, const ChipSpec& chip) {
+    HcPreTilingData& p = plan.data;
     const uint64_t rowUnits = CeilDiv(s.tokens, kUnit);
     const uint64_t roundBytes = chip.cubeCores * static_cast<uint64_t>(p.rowElements) * ElementBytes(s.type);  // a token for each core
     const uint64_t inL2 = AlignDown(chip.l2Bytes / (2 * roundBytes), kUnit);
     const uint64_t maxRows = Max(kUnit, Min(MaxBlockRows(p, chip), inL2));
-    double least = 0;
+    const auto ofTokens = [&](const HcPreTilingData& tried, double rows) {
+        return CubeCycles(tried, plan.operand, chip, rows, p.rowElements, kGmBytesPerCycle, kL2BytesPerCycle);
+    };
     for (uint64_t longest = maxRows; longest >= kUnit; longest -= kUnit) {
         const uint64_t rounds = CeilDiv(rowUnits * kUnit, longest * chip.cubeCores);
         const uint64_t blocks = Min(rowUnits, rounds * chip.cubeCores), rows = CeilDiv(rowUnits, blocks) * kUnit;
         const HcPreShares shares = Share(rowUnits, blocks);
         const uint64_t ofCore = (rounds * shares.units + CeilDiv(shares.longer, chip.cubeCores)) * kUnit;  // tokens, over all rounds
         HcPreTilingData tried = p;
-        SetL1(tried, s.type, chip, rows);
+        SetL1(tried, plan.operand, chip, rows);
         if (tried.xL1 == 0) continue;
-        const double cycles = TermsCycles(p, s.type, false) + kLatencies +
-                              CubeCycles(tried, s.type, chip, static_cast<double>(ofCore), p.rowElements) +
-                              static_cast<double>(rounds - 1) * CubeCycles(tried, s.type, chip, 0, p.rowElements) +
-                              static_cast<double>(rows) / 2 * RowCycles(s);
-        if (least != 0 && cycles >= least) continue;
-        least = cycles;
+        const double cycles = TermsCycles(p, plan.operand, false) + kLatencies + ofTokens(tried, static_cast<double>(ofCore)) +
+                              static_cast<double>(rounds - 1) * ofTokens(tried, 0) + static_cast<double>(rows) / 2 * RowCycles(s);
+        if (cycles >= plan.cycles) continue;
+        plan.cycles = cycles;
         p.blocks = shares;
         p.kParts = Share(CeilDiv(p.rowElements, kUnit), 1);
         p.blockRows = static_cast<uint32_t>(rows);
     }
-    return least;
 }
 
 // Tile of hc_fn that a vector core splits: float32 twice, one term as float32, three terms twice as 16 bits; float32 x: hc_fn twice, in
@@ -254,19 +279,30 @@ bool TileTerms(HcPreTilingData& p, HcPreType type, const ChipSpec& chip) {
     return fit != 0;
 }
 
-Result<HcPrePlan> FinishCube(HcPreTilingData p, uint64_t key, const HcPreShape& s, const ChipSpec& chip) {
+void TileWiden(HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
+    const uint64_t columns = HalfOfPart(Longest(p.kParts)), elements = Min(s.tokens, TokensToWiden(columns, chip)) * columns;
+    p.tileColumns = static_cast<uint32_t>(columns);
+    p.groupTokens = static_cast<uint32_t>(elements / columns);
+    p.tileBuffers = 2;
+    p.xBytes = static_cast<uint32_t>(elements * 2);
+    p.wideBytes = static_cast<uint32_t>(elements * 4);
+    p.ubBytes = 2 * (p.xBytes + p.wideBytes);
+}
+
+Result<HcPrePlan> FinishCube(const CubePlan& plan, const HcPreShape& s, const ChipSpec& chip) {
+    HcPreTilingData p = plan.data;
     p.partialPitch = static_cast<uint32_t>(AlignUp(p.mix, 8) + kUnit);
     p.squareColumn = static_cast<uint32_t>(AlignUp(p.mix, 8));
     p.parts = p.kParts.count;
-    const bool split = HasTerms(p, s.type);
+    const bool split = HasTerms(p, plan.operand);
     p.termColumns = split ? static_cast<uint32_t>(AlignUp(p.rowElements, kUnit)) : 0;
     p.cubeCores = chip.cubeCores;
-    p.scaled = s.type == HcPreType::Float16;
-    SetL1(p, s.type, chip, p.blockRows);
+    p.scaled = plan.operand == HcPreType::Float16;
+    SetL1(p, plan.operand, chip, p.blockRows);
     p.rows.mixPitch = p.partialPitch;
     p.rows.mixScales = p.scaled * p.squareColumn;
     p.rows.mixParts = p.parts;
-    if (key == kHcPreGrid) {
+    if (plan.key != kHcPreStream) {
         SplitSinkhornRows(p.rows, chip);
     } else {
         p.rows.coresPerToken = 1;
@@ -274,12 +310,27 @@ Result<HcPrePlan> FinishCube(HcPreTilingData p, uint64_t key, const HcPreShape& 
         p.rows.rowsPerFormer = p.rows.rowsPerTail = p.blockRows / 2;
         p.rows.usedCores = p.rows.formerCores = chip.vectorCores;
     }
-    if ((split && !TileTerms(p, s.type, chip)) || !TileSinkhornRows(p.rows, chip, ElementBytes(s.type)))
+    if (plan.key == kHcPreWiden) TileWiden(p, s, chip);
+    if ((split && !TileTerms(p, plan.operand, chip)) || !TileSinkhornRows(p.rows, chip, ElementBytes(s.type)))
         return Error("hc_pre: %s has %" PRIu64 " B of UB, too few for one token of hc_mult %" PRId64, chip.name, chip.ubBytes, s.hcMult);
     p.ubBytes = static_cast<uint32_t>(Max(p.ubBytes, p.rows.ubBytes));
-    const uint64_t terms = AlignUp(static_cast<uint64_t>(p.termColumns) * Terms(s.type) * p.mix * ElementBytes(s.type), kLineBytes);
+    const uint64_t terms = static_cast<uint64_t>(p.termColumns) * Terms(plan.operand) * p.mix * ElementBytes(plan.operand);
+    const uint64_t wide = plan.key == kHcPreWiden ? s.tokens * p.xPitch * 4 : 0;
     const uint64_t scales = p.scaled * (p.slices.count + 1) * static_cast<uint64_t>(p.squareColumn);  // maxima of each slice, scales
-    return HcPrePlan{key, chip.cubeCores, terms + (s.tokens * p.parts * p.partialPitch + scales) * 4, p};
+    const uint64_t sums = s.tokens * p.parts * p.partialPitch;
+    return HcPrePlan{plan.key, chip.cubeCores, AlignUp(terms + wide, kLineBytes) + (sums + scales) * 4, p};
+}
+
+// The fastest of those that fit this shape.
+CubePlan PlanCube(const HcPreTilingData& p, const HcPreShape& s, const ChipSpec& chip) {
+    CubePlan grid{kHcPreGrid, s.type, p}, stream{kHcPreStream, s.type, p}, widen{kHcPreWiden, HcPreType::Float32, p};
+    widen.data.xPitch = static_cast<uint32_t>(AlignUp(p.rowElements, kUnit));
+    for (CubePlan* plan : {&grid, &stream, &widen}) SetL0(plan->data, plan->operand, chip);
+    PlanGrid(grid, s, chip);
+    PlanStream(stream, s, chip);
+    if (s.type != HcPreType::Float32 && widen.data.xPitch <= kWidestPitch) PlanGrid(widen, s, chip);
+    const CubePlan& ofOperands = stream.cycles < grid.cycles ? stream : grid;
+    return widen.cycles < ofOperands.cycles ? widen : ofOperands;
 }
 
 }  // namespace
@@ -294,7 +345,7 @@ Result<HcPrePlan> TileHcPre(const HcPreShape& s, const ChipSpec& chip) {
         return Error("hc_pre: x has hc_mult * d = %" PRIu64 " columns, supported are up to 2147483647", rowElements);
 
     HcPreTilingData p{};
-    p.rowElements = static_cast<uint32_t>(rowElements);
+    p.rowElements = p.xPitch = static_cast<uint32_t>(rowElements);
     p.inverseCount = static_cast<float>(1.0 / static_cast<double>(rowElements));
     p.normEps = s.normEps;
     p.mix = static_cast<uint32_t>((2 + s.hcMult) * s.hcMult);
@@ -308,14 +359,10 @@ Result<HcPrePlan> TileHcPre(const HcPreShape& s, const ChipSpec& chip) {
     const Result<HcPrePlan> decode = PlanDecode(p, s, chip);
     if (!FitsCube(chip)) return decode;
 
-    SetL0(p, s.type, chip);
-    HcPreTilingData grid = p, stream = p;
-    const double gridCycles = PlanGrid(grid, s, chip), streamCycles = PlanStream(stream, s, chip);
-    const bool streams = gridCycles == 0 || streamCycles < gridCycles;
-    const double cube = streams ? streamCycles : gridCycles;
+    const CubePlan cube = PlanCube(p, s, chip);
     const double rows = static_cast<double>(CeilDiv(s.tokens, chip.vectorCores));
-    if (decode && DecodeCycles(decode->data, s.tokens, chip) + RowCycles(s) * rows + kSyncAll <= cube) return decode;
-    return streams ? FinishCube(stream, kHcPreStream, s, chip) : FinishCube(grid, kHcPreGrid, s, chip);
+    if (decode && DecodeCycles(decode->data, s.tokens, chip) + RowCycles(s) * rows + kSyncAll <= cube.cycles) return decode;
+    return cube.cycles == kImpossible ? decode : FinishCube(cube, s, chip);
 }
 
 }  // namespace custom_ops

@@ -21,9 +21,9 @@ struct HcPreShape {
 };
 
 struct HcPrePlan {
-    uint64_t key;             // kHcPreDecode, kHcPreGrid, kHcPreStream
+    uint64_t key;             // kHcPreDecode, kHcPreGrid, kHcPreStream, kHcPreWiden
     uint32_t blockDim;
-    uint64_t workspaceBytes;  // of the user: terms of hc_fn, partial sums; float16: maxima and scales of its rows
+    uint64_t workspaceBytes;  // of the user: terms of hc_fn or x as float32, partial sums; float16: maxima and scales of its rows
     HcPreTilingData data;
 };
 

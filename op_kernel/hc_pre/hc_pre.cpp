@@ -8,6 +8,7 @@ extern "C" __global__ __aicore__ void hc_pre(GM_ADDR x, GM_ADDR hcFn, GM_ADDR hc
     KERNEL_TASK_TYPE(0, KERNEL_TYPE_MIX_AIV_1_0);  // SyncAll needs the inter-core scheduler
     KERNEL_TASK_TYPE(1, KERNEL_TYPE_MIX_AIC_1_2);
     KERNEL_TASK_TYPE(2, KERNEL_TYPE_MIX_AIC_1_2);
+    KERNEL_TASK_TYPE(3, KERNEL_TYPE_MIX_AIC_1_2);
     if (plan.rows.tokens == 0) return;
     AscendC::TPipe pipe;
     GM_ADDR user = AscendC::GetUserWorkspace(workspace);
@@ -18,5 +19,7 @@ extern "C" __global__ __aicore__ void hc_pre(GM_ADDR x, GM_ADDR hcFn, GM_ADDR hc
         hc::Grid<DTYPE_X>(tensors, hcFn, user, plan, &pipe);
     } else if (TILING_KEY_IS(2)) {
         hc::Stream<DTYPE_X>(tensors, hcFn, user, plan, &pipe);
+    } else if (TILING_KEY_IS(3)) {
+        hc::Widen<DTYPE_X>(tensors, hcFn, user, plan, &pipe);
     }
 }

@@ -31,12 +31,17 @@ public:
         pipe->InitBuffer(sumL0_, 1, plan_.blockRows * (columns_ + kUnit) * sizeof(float));
     }
 
-    // The first tokens, while the terms are not there yet. Process of the same follows.
-    __aicore__ inline void Prefetch(const Span& rows, const Span& k) {
+    // The first tile of x, or of the terms, while the other one is not there yet. Process of the same follows.
+    __aicore__ inline void PrefetchX(const Span& rows, const Span& k) {
         if (rows.count == 0) return;
         rows_ = AlignUp(rows.count, kUnit);
         CopyInTile(rows, k);
-        prefetched_ = true;
+        xIsThere_ = true;
+    }
+    __aicore__ inline void PrefetchTerms(const Span& rows, const Span& k) {
+        if (rows.count == 0) return;
+        CopyInTerms(k, 0);
+        termsAreThere_ = true;
     }
 
     // Tokens [rows.first, + rows.count) over columns [k.first, + k.count).
@@ -44,9 +49,9 @@ public:
         if (rows.count == 0) return;
         rows_ = AlignUp(rows.count, kUnit);
         AscendC::LocalTensor<float> sums = sumL0_.template AllocTensor<float>();
-        if (!prefetched_) CopyInTile(rows, k);
-        prefetched_ = false;
-        CopyInTerms(k, 0);
+        if (!xIsThere_) CopyInTile(rows, k);
+        if (!termsAreThere_) CopyInTerms(k, 0);
+        xIsThere_ = termsAreThere_ = false;
         for (uint32_t column = 0; column < k.count; column += plan_.xL1) MultiplyTile(sums, rows, k, column);
         sumL0_.EnQue(sums);
         CopyOut(rows, part);
@@ -80,9 +85,9 @@ private:
     __aicore__ inline void CopyTokensIn(const AscendC::LocalTensor<T>& to, uint32_t token, uint32_t end, uint32_t row, uint32_t column,
                                         uint32_t columns) {
         if (row >= end) return;
-        const uint64_t pitch = plan_.rowElements, from = token * pitch + column;
+        const uint64_t pitch = plan_.xPitch, from = token * pitch + column;
         if (pitch <= kWidestPitch) {
-            DataCopy(to, x_[from], ToNz(end - row, columns, plan_.rowElements, rows_));
+            DataCopy(to, x_[from], ToNz(end - row, columns, plan_.xPitch, rows_));
         } else {
             for (uint32_t i = 0; i < end - row; ++i) DataCopy(to[i * kC0], x_[from + i * pitch], ToNz(1, columns, columns, rows_));
         }
@@ -260,7 +265,7 @@ private:
     HcPreTilingData plan_;
     uint32_t columns_ = 0;  // mix rounded up to 16
     uint32_t rows_ = 0;     // of this block, rounded up to 16
-    bool prefetched_ = false;
+    bool xIsThere_ = false, termsAreThere_ = false;  // the first tiles of what Process is called for next
     AscendC::GlobalTensor<T> x_, terms_;
     AscendC::GlobalTensor<float> partials_;
     AscendC::TQue<AscendC::TPosition::A1, 2> xL1_;

@@ -1,4 +1,4 @@
-// The three plans of hc_pre (hc_pre_tiling_data.h) as sequences of stages.
+// The plans of hc_pre (hc_pre_tiling_data.h) as sequences of stages.
 #pragma once
 
 #if defined(__DAV_C310__)
@@ -10,6 +10,7 @@
 #endif
 #include "hc_pre_cube.h"
 #include "hc_pre_partials.h"
+#include "hc_pre_widen.h"
 
 namespace hc {
 
@@ -50,12 +51,15 @@ __aicore__ inline void Decode(const RowTensors& tensors, GM_ADDR fn, GM_ADDR par
 // Whether the cube takes terms of hc_fn, and not hc_fn itself.
 __aicore__ inline bool HasTerms(const HcPreTilingData& plan) { return plan.termColumns != 0; }
 
-// The workspace: the terms of hc_fn if there are any, on 512 B the partial sums, then the maxima of its rows (float16).
+// The workspace: what the cube multiplies instead of an input (terms of hc_fn, or x as float32) if there is any, on 512 B the partial
+// sums, then the maxima of its rows (float16).
+__aicore__ inline GM_ADDR AfterOperand(GM_ADDR workspace, uint64_t operandBytes) {
+    constexpr uint64_t kLineBytes = 512;
+    return workspace + (operandBytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
 template <typename T>
 __aicore__ inline GM_ADDR PartialsOf(GM_ADDR workspace, const HcPreTilingData& plan) {
-    constexpr uint64_t kLineBytes = 512;
-    const uint64_t termBytes = static_cast<uint64_t>(plan.termColumns) * plan.mix * kTermsOf<T> * sizeof(T);
-    return workspace + (termBytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+    return AfterOperand(workspace, static_cast<uint64_t>(plan.termColumns) * plan.mix * kTermsOf<T> * sizeof(T));
 }
 __aicore__ inline GM_ADDR MaximaOf(GM_ADDR partials, const HcPreTilingData& plan) {
     return partials + static_cast<uint64_t>(plan.parts) * plan.rows.tokens * plan.partialPitch * sizeof(float);
@@ -64,7 +68,17 @@ __aicore__ inline GM_ADDR ScalesOf(GM_ADDR partials, const HcPreTilingData& plan
     return MaximaOf(partials, plan) + plan.slices.count * RowPitch<float>(plan.mix) * sizeof(float);
 }
 
-constexpr uint16_t kSumsReady = 0, kBlockDone = 1, kTermsReady = 2;  // cross-core flags
+constexpr uint16_t kSumsReady = 0, kBlockDone = 1, kOperandReady = 2;  // cross-core flags
+
+// A vector core's half of the part of K that its own cube core multiplies, when no two cube cores multiply the same one.
+__aicore__ inline Span HalfOfPart(const HcPreTilingData& plan) {
+    const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
+    return Span(plan.kParts, core / 2, plan.rowElements).Half(core % 2 != 0);
+}
+__aicore__ inline void TellOwnCube() {
+    AscendC::CrossCoreSetFlag<2, PIPE_MTE3>(kOperandReady);
+    AscendC::PipeBarrier<PIPE_ALL>();  // the operand has left the buffers, as after SyncAll
+}
 
 // Vector cores: terms in the workspace, if the cube takes any: of the part of K that their own cube core multiplies, which a flag tells
 // it, or of a slice for all, which ends in SyncAll<false>. WaitForTerms is the cube cores' side.
@@ -72,8 +86,7 @@ template <typename T>
 __aicore__ inline void TermsOfFn(GM_ADDR fn, GM_ADDR workspace, const HcPreTilingData& plan, bool ofOwnPart, AscendC::TPipe* pipe) {
     if (!HasTerms(plan)) return;
     const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
-    const Span slice = ofOwnPart ? Span(plan.kParts, core / 2, plan.rowElements).Half(core % 2 != 0)
-                                 : Span(plan.slices, core, plan.rowElements);
+    const Span slice = ofOwnPart ? HalfOfPart(plan) : Span(plan.slices, core, plan.rowElements);
     {
         SplitTerms<T> split;
         split.Init(fn, workspace, MaximaOf(PartialsOf<T>(workspace, plan), plan), plan, pipe);
@@ -84,8 +97,7 @@ __aicore__ inline void TermsOfFn(GM_ADDR fn, GM_ADDR workspace, const HcPreTilin
         }
         split.Process(slice);
         if (ofOwnPart) {
-            AscendC::CrossCoreSetFlag<2, PIPE_MTE3>(kTermsReady);
-            AscendC::PipeBarrier<PIPE_ALL>();  // the terms have left the buffers, as after SyncAll
+            TellOwnCube();
         } else {
             AscendC::SyncAll<false>();
         }
@@ -96,10 +108,32 @@ __aicore__ inline void WaitForTerms(const HcPreTilingData& plan, bool ofOwnPart)
     if (!HasTerms(plan)) return;
     if (plan.scaled != 0) AscendC::SyncAll<false>();
     if (ofOwnPart) {
-        AscendC::CrossCoreWaitFlag(kTermsReady);
+        AscendC::CrossCoreWaitFlag(kOperandReady);
     } else {
         AscendC::SyncAll<false>();
     }
+}
+
+// What a cube core multiplies in plans grid and widen; no tokens for one that has nothing to do.
+struct GridShare {
+    uint32_t part;  // of K
+    Span tokens, k;
+    __aicore__ inline GridShare(const HcPreTilingData& plan, uint32_t core)
+        : part(core % plan.kParts.count), tokens(plan.blocks, core / plan.kParts.count, plan.rows.tokens),
+          k(plan.kParts, part, plan.rowElements) {}
+};
+
+// Vector cores: rows of the sums that all cube cores have written before SyncAll; the first x tiles are loaded meanwhile.
+template <typename T>
+__aicore__ inline void RowsOfGrid(const RowTensors& tensors, GM_ADDR partials, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
+    const CoreShare share = ShareOfRows(plan.rows);
+    PartialSums source;
+    source.Init(partials, ScalesOf(partials, plan), plan, true);
+    HcPreRows<T> rows;
+    rows.Init(tensors, source, plan.rows, pipe);
+    rows.Prefetch(share);
+    AscendC::SyncAll<false>();
+    rows.Process(share);
 }
 
 template <typename T>
@@ -109,24 +143,41 @@ __aicore__ inline void Grid(const RowTensors& tensors, GM_ADDR fn, GM_ADDR works
     if ASCEND_IS_AIC {
         ProjectCube<T> project;
         project.Init(tensors.x, HasTerms(plan) ? workspace : fn, partials, plan, pipe);
-        const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
-        const uint32_t block = core / plan.kParts.count, part = core % plan.kParts.count;
-        const Span tokens(plan.blocks, block, plan.rows.tokens), k(plan.kParts, part, plan.rowElements);
-        project.Prefetch(tokens, k);
+        const GridShare share(plan, static_cast<uint32_t>(AscendC::GetBlockIdx()));
+        project.PrefetchX(share.tokens, share.k);
         WaitForTerms(plan, ofOwnPart);
-        project.Process(tokens, k, part);
+        project.Process(share.tokens, share.k, share.part);
         AscendC::SyncAll<false>();  // the sums are there
     }
     if ASCEND_IS_AIV {
         TermsOfFn<T>(fn, workspace, plan, ofOwnPart, pipe);
-        const CoreShare share = ShareOfRows(plan.rows);
-        PartialSums source;
-        source.Init(partials, ScalesOf(partials, plan), plan, true);
-        HcPreRows<T> rows;
-        rows.Init(tensors, source, plan.rows, pipe);
-        rows.Prefetch(share);
-        AscendC::SyncAll<false>();
-        rows.Process(share);
+        RowsOfGrid<T>(tensors, partials, plan, pipe);
+    }
+}
+
+template <typename T>
+__aicore__ inline void Widen(const RowTensors& tensors, GM_ADDR fn, GM_ADDR workspace, const HcPreTilingData& plan, AscendC::TPipe* pipe) {
+    if constexpr (sizeof(T) != sizeof(float)) {
+        GM_ADDR partials = AfterOperand(workspace, static_cast<uint64_t>(plan.rows.tokens) * plan.xPitch * sizeof(float));
+        if ASCEND_IS_AIC {
+            ProjectCube<float> project;
+            project.Init(workspace, fn, partials, plan, pipe);
+            const GridShare share(plan, static_cast<uint32_t>(AscendC::GetBlockIdx()));
+            project.PrefetchTerms(share.tokens, share.k);
+            AscendC::CrossCoreWaitFlag(kOperandReady);
+            project.Process(share.tokens, share.k, share.part);
+            AscendC::SyncAll<false>();
+        }
+        if ASCEND_IS_AIV {
+            {
+                WidenX<T> widen;
+                widen.Init(tensors.x, workspace, plan, pipe);
+                widen.Process(HalfOfPart(plan));
+                TellOwnCube();
+            }
+            pipe->Reset();
+            RowsOfGrid<T>(tensors, partials, plan, pipe);
+        }
     }
 }
 
@@ -139,7 +190,7 @@ __aicore__ inline void ProjectBlocks(const RowTensors& tensors, GM_ADDR terms, G
     project.Init(tensors.x, terms, partials, plan, pipe);
     const Span k(plan.kParts, 0, plan.rowElements);
     const uint32_t first = static_cast<uint32_t>(AscendC::GetBlockIdx());
-    project.Prefetch(Span(plan.blocks, first, plan.rows.tokens), k);
+    project.PrefetchX(Span(plan.blocks, first, plan.rows.tokens), k);
     WaitForTerms(plan, false);
     for (uint32_t block = first; block < plan.blocks.count; block += plan.cubeCores) {
         if (block >= first + 2 * plan.cubeCores) AscendC::CrossCoreWaitFlag(kBlockDone);

@@ -5,10 +5,11 @@
 
 #include "../common/sinkhorn_rows_plan.h"
 
-// The three ways to project, as tiling keys.
+// The ways to project, as tiling keys.
 constexpr uint64_t kHcPreDecode = 0;   // vector cores, K = n * d (or many tokens) split over all of them; SyncAll; rows
 constexpr uint64_t kHcPreGrid = 1;     // cube cores, tokens and K split; SyncAll; rows
 constexpr uint64_t kHcPreStream = 2;   // cube cores, tokens split; the vector cores of each work on its last block of tokens
+constexpr uint64_t kHcPreWiden = 3;    // grid of one block, whose 16-bit x the vector cores make float32 for the cube
 
 constexpr uint32_t kWidestPitch = 65535;  // elements from row to row that a copy into L1 can step over; wider rows come one by one
 
@@ -33,10 +34,10 @@ struct HcPreTilingData {
     HcPreShares slices;
     uint32_t tileColumns;      // in UB at a time, multiple of 16
     uint32_t tileBuffers;      // 1 or 2
-    uint32_t groupTokens;      // decode: tokens that are accumulated at a time
+    uint32_t groupTokens;      // decode, widen: tokens in UB at a time
     uint32_t fnBytes;          // tile of hc_fn
-    uint32_t xBytes;           // decode: tile of x
-    uint32_t wideBytes;        // decode: float32 copy of a 16-bit x tile; cube: a term as float32
+    uint32_t xBytes;           // decode, widen: tile of x
+    uint32_t wideBytes;        // decode, widen: float32 copy of a 16-bit x tile; grid, stream: a term as float32
     uint32_t sumBytes;         // decode: 64 lanes per token and mix, then (membase) 8 of each; cube, float16: maxima and scales of rows
     uint32_t outBytes;         // decode: partial sums; cube: a term
     uint32_t scaled;           // cube, float16: rows of hc_fn are scaled by powers of two
@@ -45,6 +46,7 @@ struct HcPreTilingData {
     HcPreShares blocks;        // decode: 1 or all cores; grid: one each; stream: block b is cube core b % cubeCores's
     HcPreShares kParts;        // stream: 1
     uint32_t cubeCores;        // that run
+    uint32_t xPitch;           // elements from token to token of the cube's x: K; widen: K rounded up to 16
     uint32_t termColumns;      // of the terms of hc_fn in the workspace: K rounded up to 16; 0: the cube takes hc_fn itself
     uint32_t blockRows;        // of the longest block, multiple of 16
     uint32_t xL1;              // columns of x in L1 at a time: kL1, or a multiple of it if rows come one by one

@@ -1,4 +1,4 @@
-"""Every plan of HcPre (decode, grid, stream) on the simulated chips, through its op package: numbers, order, refusals."""
+"""Every plan of HcPre (decode, grid, stream, widen) on the simulated chips, through its op package: numbers, order, refusals."""
 
 import functools
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ import custom_ops
 
 ROOT = Path(__file__).resolve().parents[2]
 SOCS = ("ascend910_93", "ascend950")  # 910B has the kernels of 910_93 and other numbers of cores: test_hc_pre.py
-DECODE, GRID, STREAM = 0, 1, 2  # tiling keys
+DECODE, GRID, STREAM, WIDEN = 0, 1, 2, 3  # tiling keys
 
 
 @functools.cache
@@ -52,27 +52,34 @@ class Case:
 CASES = [
     Case((1,), 1, n=1, why="the smallest legal call"),
     Case((1,), 4096, law="published"),
-    Case((16,), 4096, law="rows", why="the published decode"),
-    Case((4, 4), 512, dtype="float16", law="rows", iters=1),
+    Case((16,), 4096, law="rows", key=WIDEN, why="the published decode"),
+    Case((8,), 4096, law="rows", why="the same on vector cores"),
+    Case((2, 2), 512, dtype="float16", law="rows", iters=1),
     Case((2,), 1033, n=3, dtype="float32", law="rows", why="F4: K is no multiple of 32, F5: hc_mult is not 4"),
     Case((2,), 33, n=3, dtype="float32", law="rows", key=STREAM, why="the same on a single cube core, two tokens 8 times over"),
     Case((7,), 1001, law="streams", why="F4"),
     Case((1,), 512, why="F9: fewer slices than cores"),
     Case((17,), 264, n=2, dtype="float16"),
-    Case((10,), 130, n=6, law="rows", norm_eps=1e-2, why="attribute order: norm_eps is not hc_eps"),
-    Case((17,), 130, n=6, law="rows", norm_eps=1e-2, key=GRID),
+    Case((5,), 130, n=6, law="rows", norm_eps=1e-2, why="attribute order: norm_eps is not hc_eps"),
+    Case((17,), 130, n=6, law="rows", norm_eps=1e-2, key=WIDEN),
     Case((3,), 4100, n=8, dtype="float32", law="rows", hc_eps=1e-2),
     Case((9,), 72, n=8, dtype="float32", law="rows", hc_eps=1e-2, key=GRID),
-    Case((3,), 70, n=16, why="one buffer per tile; repeats past 255"),
-    Case((16,), 128, law="zeros"),
+    Case((1,), 70, n=16, why="one buffer per tile; repeats past 255"),
+    Case((3,), 70, n=16, key=WIDEN, why="fewer tokens than fill up a fractal"),
+    Case((16,), 128, law="zeros", key=WIDEN),
     Case((5,), 2096, dtype="float32", law="subnormal"),
     Case((5,), 96, dtype="float32", law="subnormal", key=STREAM),
-    Case((13,), 515, dtype="float16", n=5, iters=3),
-    Case((50,), 15, dtype="float16", n=5, iters=3, key=STREAM),
+    Case((8,), 515, dtype="float16", n=5, iters=3),
+    Case((50,), 15, dtype="float16", n=5, iters=3, key=WIDEN, why="two parts of K, all other cores idle"),
+    Case((200,), 1041, dtype="float16", law="wide", key=WIDEN, why="K ends in the middle of 16; more tokens than UB holds at a time"),
+    Case((33,), 257, n=5, dtype="float16", law="subnormal", key=WIDEN),
+    Case((24,), 4100, law="wide", key=WIDEN, why="hc_fn over 2^24, as it is"),
+    Case((7,), 1001, n=16, iters=1, law="rows", key=WIDEN, why="288 mixes: several tiles of hc_fn"),
     Case((70,), 16400, iters=1, law="exact", key=GRID, why="K beyond a copy's steps from row to row: rows one by one"),
     Case((130,), 9001, n=8, iters=1, law="exact", key=GRID, why="the same, the last tokens one by one too, and several steps in L1"),
     Case((70,), 16385, dtype="float32", iters=1, key=GRID, why="hc_fn's rows are too long as well: it is one term"),
     Case((129,), 512, law="rows", n=8, key=GRID, why="F1, F2, F3: several rows per chunk; F11: the last 16 rows are one"),
+    Case((97,), 512, law="rows", n=8, key=WIDEN, why="the same"),
     Case((3, 43), 1000, law="rows", n=6, key=GRID, iters=2, why="K is no multiple of 16 per part"),
     Case((513,), 516, law="wide", key=GRID, why="tails in tokens and K"),
     Case((300,), 2560, law="published", key=GRID, iters=1),
@@ -87,8 +94,9 @@ CASES = [
     Case((3, 43), 1000, dtype="float32", law="rows", n=6, key=GRID, iters=2),
     Case((513,), 516, dtype="float32", law="wide", key=GRID, why="tails in tokens and K"),
     Case((200,), 333, dtype="float32", n=7, law="rows", key=GRID, why="K is odd: hc_fn's rows start anywhere"),
-    Case((13,), 72, n=16, law="rows", key=GRID, why="fewer tokens than fill up a fractal"),
-    Case((3,), 520, n=16, dtype="float32", law="rows", key=GRID, why="the same, filled up with the same tokens again and again"),
+    Case((13,), 72, n=16, law="rows", key=WIDEN),
+    Case((13,), 9001, n=8, iters=1, law="exact", why="950: grid, few tokens, one by one"),
+    Case((3,), 520, n=16, dtype="float32", law="rows", key=GRID, why="the first tokens again and again"),
     Case((529,), 72, dtype="float32", n=16, law="rows", key=GRID),
     Case((300,), 257, dtype="float32", n=5, law="wide", key=GRID),
     Case((130,), 96, dtype="float32", law="rows", key=STREAM),
@@ -116,15 +124,19 @@ def test_matches_oracle(case, soc, rng):
     assert all(torch.equal(inputs[name], before[name]) for name in inputs)
 
 
-PLANS = [((7,), 2096, 4, DECODE), ((70,), 600, 8, GRID), ((1300,), 40, 4, STREAM)]
-every_plan = pytest.mark.parametrize("tokens, d, n, key", PLANS, ids=["decode", "grid", "stream"])
-both_sizes = pytest.mark.parametrize("dtype", ["bfloat16", "float32"])  # of the cube's operands
+#: tokens, d, n, dtype, plan on 910_93; both sizes of the cube's operands
+PLANS = {
+    "decode": ((7,), 2096, 4, "bfloat16", DECODE), "decode-float32": ((7,), 2096, 4, "float32", DECODE),
+    "grid": ((70,), 600, 5, "bfloat16", GRID), "grid-float32": ((70,), 600, 8, "float32", GRID),
+    "stream": ((1300,), 40, 4, "bfloat16", STREAM), "stream-float32": ((1300,), 40, 4, "float32", STREAM),
+    "widen": ((40,), 601, 8, "bfloat16", WIDEN),
+}
+every_plan = pytest.mark.parametrize("tokens, d, n, dtype, key", PLANS.values(), ids=PLANS)
 
 
 @pytest.mark.parametrize("soc", SOCS)
-@both_sizes
 @every_plan
-def test_results_do_not_depend_on_how_the_simulator_runs(tokens, d, n, key, dtype, soc, rng):
+def test_results_do_not_depend_on_how_the_simulator_runs(tokens, d, n, dtype, key, soc, rng):
     """Two runs, host threads, and the order of everything the kernel leaves unordered: the same bits."""
     inputs = pre_inputs("rows", rng, tokens, n, d, DTYPES[dtype])
     want, report = run(soc, inputs, n)
@@ -136,9 +148,8 @@ def test_results_do_not_depend_on_how_the_simulator_runs(tokens, d, n, key, dtyp
 
 
 @pytest.mark.parametrize("soc", SOCS)
-@both_sizes
 @every_plan
-def test_non_finite_tokens_keep_to_themselves(tokens, d, n, key, dtype, soc, rng):
+def test_non_finite_tokens_keep_to_themselves(tokens, d, n, dtype, key, soc, rng):
     inputs = pre_inputs("normal", rng, tokens, n, d, DTYPES[dtype])
     clean, _ = run(soc, inputs, n)
     inputs["x"] = inputs["x"].clone()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from test_invariants import assert_rows_are_covered_once, hidden, tokens
-from tiling_plans import BFLOAT16, DECODE, FLOAT16, FLOAT32, GRID, STREAM, Chip, Refused
+from tiling_plans import BFLOAT16, DECODE, FLOAT16, FLOAT32, GRID, STREAM, WIDEN, Chip, Refused
 
 chips = st.sampled_from([*plans.CHIPS.values(), Chip(1, 196608, False), Chip(8, 253952, True, 4, l0c_bytes=262144)])
 dtypes = st.sampled_from([BFLOAT16, FLOAT16, FLOAT32])
@@ -33,7 +33,7 @@ def test_invariants(chip, tokens, hc_mult, hidden, dtype):
     assert (data.mix, data.rowElements) == (mix, k)
     assert_shares_cover(data.slices, ceil_div(k, 16))
     assert data.slices.count <= chip.cores
-    assert data.tileColumns % 16 == 0 and data.tileColumns * 4 // 32 <= 255, "a row to a repeat"
+    assert data.tileColumns % 16 == 0 and (data.tileColumns * 4 // 32 <= 255 or plan.key == WIDEN), "a row to a repeat"
     assert data.ubBytes <= chip.ub_bytes and rows.ubBytes <= chip.ub_bytes
     assert (rows.mixPitch, rows.mixParts) == (data.partialPitch, data.parts) and data.partialPitch % 8 == 0
     assert rows.mixBytes >= rows.batchRows * data.parts * data.partialPitch * 4, "the partial sums of a batch"
@@ -63,16 +63,19 @@ def check_decode(plan, chip, tokens, hc_mult, hidden, dtype):
 
 def check_cube(plan, chip, tokens, k, dtype):
     data, rows = plan.data, plan.data.rows
-    element, terms = (4, 1) if dtype == FLOAT32 else (2, 3)
+    element, terms = (4, 1) if dtype == FLOAT32 or plan.key == WIDEN else (2, 3)
     assert plan.blockDim == data.cubeCores == chip.cube_cores
     assert_shares_cover(data.blocks, ceil_div(tokens, 16))
     assert_shares_cover(data.kParts, ceil_div(k, 16))
     assert data.blockRows == 16 * max(data.blocks.sizes())
     assert data.squareColumn >= data.mix and data.squareColumn % 8 == 0 and data.partialPitch == data.squareColumn + 16
     assert data.parts == data.kParts.count and data.termColumns == (0 if terms == 1 and k <= 65535 else ceil_div(k, 16) * 16)
-    split = ceil_div(terms * data.mix * data.termColumns * element, 512) * 512
+    assert data.scaled == (dtype == FLOAT16 and plan.key != WIDEN)
+    operand = terms * data.mix * data.termColumns * element  # that vector cores make
+    if plan.key == WIDEN:
+        operand = check_widen(data, chip, tokens, k, dtype)
     scales = data.scaled * (data.slices.count + 1) * data.squareColumn * 4
-    assert plan.workspaceBytes == split + tokens * data.parts * data.partialPitch * 4 + scales
+    assert plan.workspaceBytes == ceil_div(operand, 512) * 512 + tokens * data.parts * data.partialPitch * 4 + scales
     # memories of the cube core
     n = ceil_div(data.mix, 16) * 16
     assert data.kL0 % 16 == 0 and data.kL1 % data.kL0 == 0 and data.tileRows % 16 == 0 and data.kL0 >= 16 and data.tileRows >= 16
@@ -82,7 +85,7 @@ def check_cube(plan, chip, tokens, k, dtype):
     assert 2 * (terms * n + 16) * data.kL0 * element <= plans.L0_BYTES
     assert data.kL0 * element // 32 * (n // 16) <= 255, "fractals of one load"
     assert data.blockRows * (n + 16) * 4 <= chip.l0c_bytes
-    if plan.key == GRID:
+    if plan.key != STREAM:
         assert data.blocks.count * data.kParts.count <= chip.cube_cores
         assert_rows_are_covered_once(rows, rows.usedCores // rows.coresPerToken, tokens)
     else:
@@ -92,8 +95,19 @@ def check_cube(plan, chip, tokens, k, dtype):
         assert data.blockRows == 16 or 2 * chip.cube_cores * data.blockRows * k * element <= chip.l2_bytes
 
 
+def check_widen(data, chip, tokens, k, dtype):
+    """Bytes of x as float32."""
+    assert dtype != FLOAT32 and data.termColumns == 0 and data.blocks.count == 1
+    assert data.xPitch == ceil_div(k, 16) * 16 <= 65535, "a copy into L1 steps from token to token"
+    assert 1 <= data.groupTokens <= tokens and data.tileColumns % 16 == 0
+    elements = data.groupTokens * data.tileColumns
+    assert data.tileBuffers == 2 and (data.xBytes, data.wideBytes) == (2 * elements, 4 * elements)
+    assert 2 * (data.xBytes + data.wideBytes) <= data.ubBytes <= chip.ub_bytes
+    return tokens * data.xPitch * 4
+
+
 #: T -> plan of 910_93 at n = 4, bfloat16; cube cores and vector cores that the projection keeps busy
-D4096 = {1: DECODE, 16: DECODE, 129: GRID, 1024: GRID, 3073: GRID, 4096: GRID, 16384: STREAM, 65536: STREAM}
+D4096 = {1: DECODE, 16: WIDEN, 129: GRID, 1024: GRID, 3073: GRID, 4096: GRID, 16384: STREAM, 65536: STREAM}
 
 
 @pytest.mark.parametrize("chip", plans.CHIPS)
@@ -105,7 +119,7 @@ def test_all_cores_project(chip, hidden, tokens):
     plan = plans.pre(spec, tokens, 4, hidden)
     if plan.key == DECODE:
         assert plan.data.slices.count == spec.cores
-    elif plan.key == GRID:
+    elif plan.key in (GRID, WIDEN):
         used = plan.data.blocks.count * plan.data.kParts.count
         assert used >= 0.8 * spec.cube_cores and (tokens != 3073 or used == spec.cube_cores)
     else:
@@ -115,10 +129,12 @@ def test_all_cores_project(chip, hidden, tokens):
 
 @pytest.mark.parametrize("chip", ["A48", "A40"])
 def test_few_tokens_of_many_mixes_go_to_the_cube(chip):
-    """Vector cores take time for each token and mix, the cube as much for one token as for 16."""
-    keys = [plans.pre(plans.CHIPS[chip], tokens, 16, 256).key for tokens in (1, 2, 8, 15, 17)]
-    assert keys == [DECODE, DECODE, GRID, GRID, GRID]
-    assert plans.pre(plans.CHIPS[chip], 15, 4, 4096).key == DECODE
+    """Vector cores take time for each token and mix, the cube as much for one token as for 16. Up to some number of tokens to make x
+    float32 takes less than to make terms of hc_fn; of more columns than a copy can step over it cannot be done."""
+    keys = [plans.pre(plans.CHIPS[chip], tokens, 16, 256).key for tokens in (1, 3, 15, 17, 129)]
+    assert keys == [DECODE, WIDEN, WIDEN, WIDEN, GRID]
+    assert plans.pre(plans.CHIPS[chip], 8, 4, 4096).key == DECODE
+    assert [plans.pre(plans.CHIPS[chip], 8, 16, hidden).key for hidden in (4095, 4096)] == [WIDEN, GRID]
 
 
 def test_workspace_is_what_the_plan_needs():

@@ -64,7 +64,7 @@ class PreData(ctypes.Structure):
         (name, _U32) for name in ("mix", "partialPitch", "squareColumn", "parts")] + [("slices", Shares)] + [
         (name, _U32) for name in ("tileColumns", "tileBuffers", "groupTokens", "fnBytes", "xBytes", "wideBytes", "sumBytes",
                                   "outBytes", "scaled")] + [("blocks", Shares), ("kParts", Shares)] + [
-        (name, _U32) for name in ("cubeCores", "termColumns", "blockRows", "xL1", "kL1", "kL0", "tileRows")] + [
+        (name, _U32) for name in ("cubeCores", "xPitch", "termColumns", "blockRows", "xL1", "kL1", "kL0", "tileRows")] + [
         ("rows", SinkhornPlan), ("ubBytes", _U32)]
 
 
@@ -150,7 +150,7 @@ def sinkhorn(chip: Chip, tokens: int, hc_mult: int, hidden: int, element_bytes: 
 
 
 #: tiling keys of hc_pre, and columns of its OpDef
-DECODE, GRID, STREAM = 0, 1, 2
+DECODE, GRID, STREAM, WIDEN = 0, 1, 2, 3
 BFLOAT16, FLOAT16, FLOAT32 = 0, 1, 2
 
 
