@@ -263,7 +263,7 @@ private:
     // Rows of the result of a sequence that is not live: zeros or NaN.
     __aicore__ inline void FillResult(const Unit& unit) {
         const uint32_t head = unit.head - 2 * plan_.keyHeads, dim = plan_.valueDim;
-        Prepare::FillRows(unit.tokens * dim, unit.sequence.kind == SequenceKind::kPadding ? 0.0f : Prepare::Nan());
+        FillRows<T>(outQue_, scratch_, unit.tokens * dim, unit.sequence.kind == SequenceKind::kPadding ? 0.0f : QuietNan());
         const AscendC::LocalTensor<T> out = outQue_.template DeQue<T>();
         const uint64_t row = (unit.sequence.firstRow + unit.firstToken) * plan_.valueHeads + head;
         CopyRowsOut(Rows::attnOut_[row * dim], out, unit.tokens, dim, plan_.valueHeads * dim);

@@ -116,25 +116,8 @@ protected:
     }
 
     __aicore__ inline void FillOut(const Step& step) {
-        const float value = step.sequence.kind == SequenceKind::kPadding ? 0.0f : Nan();
-        FillRows(step.tokens * RowPitch<T>(step.columns), value);
-    }
-    static __aicore__ inline float Nan() {
-        const uint32_t bits = 0x7fc00000u;
-        return *reinterpret_cast<const float*>(&bits);
-    }
-    // A result of `count` equal elements.
-    __aicore__ inline void FillRows(uint32_t count, float value) {
-        AscendC::LocalTensor<T> out = outQue_.template AllocTensor<T>();
-        FenceVector();
-        if constexpr (kNarrow) {
-            AscendC::Duplicate(scratch_, value, static_cast<int32_t>(count));
-            FenceVector();
-            AscendC::Cast(out, scratch_, AscendC::RoundMode::CAST_RINT, count);
-        } else {
-            AscendC::Duplicate(out, value, static_cast<int32_t>(count));
-        }
-        outQue_.EnQue(out);
+        const float value = step.sequence.kind == SequenceKind::kPadding ? 0.0f : QuietNan();
+        FillRows<T>(outQue_, scratch_, step.tokens * RowPitch<T>(step.columns), value);
     }
 
     // weights[j] = tap j of all channels, weights[K] = bias

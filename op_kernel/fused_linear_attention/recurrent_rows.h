@@ -6,6 +6,7 @@
 #pragma once
 
 #include "conv_copy.h"
+#include "fill_rows.h"
 #include "recurrent_steps.h"
 
 namespace hc {
@@ -82,17 +83,9 @@ public:
 
     // Rows behind the sequences that are in order: NaN.
     __aicore__ inline void FillRest() {
-        const uint64_t core = static_cast<uint64_t>(AscendC::GetBlockIdx());
-        const uint64_t row = plan_.valueHeads * static_cast<uint64_t>(plan_.valueDim), from = sequences_.End(plan_.sequences);
-        const uint64_t all = (plan_.tokens - from) * row, end = from * row + all * (core + 1) / plan_.usedCores;
-        const uint32_t most = ub_.outBytes / sizeof(T);
-        for (uint64_t at = from * row + all * core / plan_.usedCores; at < end; at += most) {
-            const uint32_t count = end - at < most ? static_cast<uint32_t>(end - at) : most;
-            Self().FillRows(count, Self().Nan());
-            AscendC::LocalTensor<T> out = outQue_.template DeQue<T>();
-            CopyFlatOut(attnOut_[at], out, count);
-            outQue_.FreeTensor(out);
-        }
+        const uint64_t row = plan_.valueHeads * static_cast<uint64_t>(plan_.valueDim);
+        FillWithNan(attnOut_, outQue_, Self().scratch_, sequences_.End(plan_.sequences) * row, plan_.tokens * row, plan_.usedCores,
+                    ub_.outBytes / sizeof(T));
     }
 
 protected:
@@ -292,8 +285,7 @@ protected:
     AscendC::GlobalTensor<G> gate_, beta_;
     AscendC::GlobalTensor<float> state_, stateOut_, gateCoef_, gateBias_;
     AscendC::TQue<AscendC::TPosition::VECIN, 2> inQue_;
-    AscendC::TQue<AscendC::TPosition::VECOUT, 1> outQue_;
-    AscendC::TQue<AscendC::TPosition::VECOUT, 1> convOutQue_;
+    OutQue outQue_, convOutQue_;
     AscendC::TBuf<AscendC::TPosition::VECCALC> stateBuf_;
     AscendC::TEventID loaded_[2][kStateParts], updated_[2][kStateParts], stored_[2][kStateParts];
 };

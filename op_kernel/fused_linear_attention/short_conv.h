@@ -5,6 +5,7 @@
 #pragma once
 
 #include "conv_membase.h"
+#include "fill_rows.h"
 #include "short_conv_steps.h"
 
 namespace hc {
@@ -44,16 +45,9 @@ public:
 
     // Rows behind the sequences that are in order: NaN.
     __aicore__ inline void FillRest() {
-        const uint64_t core = static_cast<uint64_t>(AscendC::GetBlockIdx()), row = plan_.valueDim, from = sequences_.End(plan_.sequences);
-        const uint64_t all = (plan_.tokens - from) * row, end = from * row + all * (core + 1) / plan_.usedCores;
-        const uint32_t most = ub_.outBytes / sizeof(T);
-        for (uint64_t at = from * row + all * core / plan_.usedCores; at < end; at += most) {
-            const uint32_t count = end - at < most ? static_cast<uint32_t>(end - at) : most;
-            FillRows(count, Nan());
-            AscendC::LocalTensor<T> out = outQue_.template DeQue<T>();
-            CopyFlatOut(out_[at], out, count);
-            outQue_.FreeTensor(out);
-        }
+        const uint64_t row = plan_.valueDim;
+        FillWithNan(out_, outQue_, planes_, sequences_.End(plan_.sequences) * row, plan_.tokens * row, plan_.usedCores,
+                    ub_.outBytes / sizeof(T));
     }
 
 private:
@@ -130,7 +124,7 @@ private:
 
     __aicore__ inline void Compute(const ConvStep& step) {
         if (!step.live) {
-            FillRows(step.tokens * pitch_, step.sequence.kind == SequenceKind::kPadding ? 0.0f : Nan());
+            FillRows<T>(outQue_, planes_, step.tokens * pitch_, step.sequence.kind == SequenceKind::kPadding ? 0.0f : QuietNan());
             return;
         }
         AscendC::LocalTensor<T> in = inQue_.template DeQue<T>();
@@ -141,23 +135,6 @@ private:
         if (step.tokens != 0) Convolve(in, step.tokens);
         inQue_.FreeTensor(in);
         if (step.tokens != 0) CarryWindow(step.tokens);
-    }
-
-    __aicore__ inline void FillRows(uint32_t count, float value) {
-        AscendC::LocalTensor<T> out = outQue_.template AllocTensor<T>();
-        FenceVector();
-        if constexpr (kNarrow) {
-            AscendC::Duplicate(planes_, value, static_cast<int32_t>(count));
-            FenceVector();
-            AscendC::Cast(out, planes_, AscendC::RoundMode::CAST_RINT, count);
-        } else {
-            AscendC::Duplicate(out, value, static_cast<int32_t>(count));
-        }
-        outQue_.EnQue(out);
-    }
-    static __aicore__ inline float Nan() {
-        const uint32_t bits = 0x7fc00000u;
-        return *reinterpret_cast<const float*>(&bits);
     }
 
     // weights_[j] = tap j of all channels, weights_[K] = bias
@@ -311,8 +288,7 @@ private:
     bool keeps_ = false, hasBias_ = false;
     AscendC::GlobalTensor<T> qkv_, weight_, bias_, state_, stateOut_, out_;
     AscendC::TQue<AscendC::TPosition::VECIN, 2> inQue_;
-    AscendC::TQue<AscendC::TPosition::VECOUT, 1> outQue_;
-    AscendC::TQue<AscendC::TPosition::VECOUT, 1> keptQue_;
+    OutQue outQue_, keptQue_;
     AscendC::TBuf<AscendC::TPosition::VECCALC> windowBuf_, workBuf_;
     AscendC::LocalTensor<T> window_;
     AscendC::LocalTensor<float> planes_, weights_, y_;
