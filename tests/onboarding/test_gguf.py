@@ -8,7 +8,6 @@ import sys
 import pytest
 import torch
 from gguf_models import MODELS, SIZES, TOKENIZERS, rewrite, save_model, save_tokenizer
-from safetensors.torch import load_file, save_file
 from tiny_models import COMMON, DELTA, save
 
 from custom_ops.onboarding import OnboardingError
@@ -18,7 +17,9 @@ from custom_ops.onboarding.export.gguf.transforms import TRANSFORMS
 from custom_ops.onboarding.weights import load as load_checkpoint
 
 pytest.importorskip("gguf", reason="pip install 'custom_ops[gguf]'")
-pytest.importorskip("transformers")
+pytest.importorskip("transformers", reason="pip install 'custom_ops[onboard]'")
+
+from safetensors.torch import load_file, save_file  # noqa: E402
 
 from custom_ops.onboarding.export.gguf.read import GgufFile, architecture, load  # noqa: E402
 
