@@ -78,6 +78,15 @@ setup() {  # setup [extras]: .venv with torch, the build tools and this project 
   echo "$digest" > "$stamp"
 }
 
+# Exported models are run in llama.cpp, which is built here without its image part.
+setup_llama_cpp() {
+  local package="llama-cpp-python==0.3.36"
+  if [ "$(cat $venv/.installed-llama-cpp 2>/dev/null)" = "$package" ]; then return; fi
+  step "building llama.cpp for the tests of exported models (some minutes on two cores)"
+  $python -m pip install --quiet --no-build-isolation -C cmake.define.LLAVA_BUILD=OFF "$package"
+  echo "$package" > $venv/.installed-llama-cpp
+}
+
 # torch-npu goes into a folder beside .venv's own packages, and only NPU commands see it: where it is installed without CANN,
 # a plain `import torch` fails.
 npu_site=$venv/npu-site
@@ -156,7 +165,8 @@ case $command in
     $python examples/hc_pre_sinkhorn.py "${args[@]}" ;;
   test)
     echo "toolkit: $(toolkit)"
-    setup test,transformers
+    setup test,onboard,gguf
+    setup_llama_cpp
     run_tests ;;
   demo-npu)
     setup
