@@ -165,7 +165,7 @@ case $command in
     $python examples/hc_pre_sinkhorn.py "${args[@]}" ;;
   test)
     echo "toolkit: $(toolkit)"
-    setup test,onboard,gguf
+    setup test,onboard,gguf,onnx
     setup_llama_cpp
     run_tests ;;
   demo-npu)

@@ -18,14 +18,16 @@ from ..errors import OnboardingError, nearest
 from ..source import open_source
 
 #: format -> module of this package
-FORMATS = {"gguf": ".gguf.write"}
+FORMATS = {"gguf": ".gguf.write", "onnx": ".onnx.write"}
 
 
 @dataclass
 class Report:
-    """What an export did. tensors, nbytes: of the file. notes: one sentence for each thing the reader of the file should know.
-    progress: called with the tensors written so far and their number."""
+    """What an export did. tensors, nbytes: of what was written. notes: one sentence for each thing the reader of the file should know.
+    progress: called with the tensors written so far and their number. output, overwrite: of the call, for formats of several files."""
 
+    output: Path
+    overwrite: bool = False
     tensors: int = 0
     nbytes: int = 0
     notes: list[str] = field(default_factory=list)
@@ -43,10 +45,10 @@ def export(model_dir: str | Path, format: str, output: str | Path, *, map_dirs: 
     if format not in FORMATS:
         raise OnboardingError(f"format {format!r} is not known; {nearest(format, FORMATS)}")
     writer = importlib.import_module(FORMATS[format], __name__)
-    report = Report() if progress is None else Report(progress=progress)
+    report = Report(Path(output), overwrite, **({} if progress is None else {"progress": progress}))
     with atomic(output, overwrite) as path:
         writer.write(open_source(model_dir, map_dirs), path, report=report, **options)
-        report.nbytes = path.stat().st_size
+        report.nbytes += path.stat().st_size
     return report
 
 

@@ -17,21 +17,32 @@ from . import FORMATS, export
 @click.option("--type", "type", default=None, metavar="TYPE", help="gguf: f32, f16 (default), bf16 or q8_0.")
 @click.option("--no-tokenizer", is_flag=True, help="gguf: without the tokenizer, for use with token ids.")
 @click.option("--pre", default=None, metavar="NAME", help="gguf: llama.cpp's name of the pre-tokenizer, where its rules are not known.")
+@click.option("--exporter", default=None, type=click.Choice(["torchscript", "dynamo"]),
+              help="onnx: of PyTorch; torchscript (default) is the faster one.")
+@click.option("--fold-gates", is_flag=True, help="onnx: gates of the delta rule are computed in its nodes (gate_fold).")
+@click.option("--no-function", is_flag=True, help="onnx: without the function by which onnxruntime runs linear layers.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @map_dirs
-def command(model_dir, format, output, type, no_tokenizer, pre, force, map_dirs):
+def command(model_dir, format, output, type, no_tokenizer, pre, exporter, fold_gates, no_function, force, map_dirs):
     """Write a model directory in the format of another runtime.
 
     The weights are streamed: the peak of memory is the largest tensor, not the model. The file appears when it is complete.
     """
-    options = {name: value for name, value in (("type", type), ("pre", pre)) if value is not None}
-    if no_tokenizer:
-        options["tokenizer"] = False
+    given = {"gguf": {"type": type, "pre": pre, "tokenizer": False if no_tokenizer else None},
+             "onnx": {"exporter": exporter, "fold_gates": fold_gates or None, "function": False if no_function else None}}
+    options = {name: value for name, value in given[format].items() if value is not None}
+    _refuse_others(given, format)
     with _bar() as progress:
         report = export(model_dir, format, output, map_dirs=map_dirs, overwrite=force, progress=progress, **options)
     for note in report.notes:
         click.echo(f"note: {printable(note)}", err=True)
     click.echo(f"{output}: {report.tensors} tensors, {report.nbytes / 1e6:.1f} MB")
+
+
+def _refuse_others(given: dict[str, dict], format: str) -> None:
+    for other, options in given.items():
+        if other != format and any(value is not None for value in options.values()):
+            raise click.UsageError(f"an option that is given is of --format {other}; see --help")
 
 
 class _bar:

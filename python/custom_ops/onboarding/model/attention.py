@@ -74,6 +74,11 @@ class Attention(nn.Module):
         if spec.softcap is None and self.sinks is None:
             return F.scaled_dot_product_attention(q, k, v, visible.mask, is_causal=visible.causal, scale=spec.scale,
                                                   enable_gqa=spec.heads != spec.kv_heads)
+        return self._explicit(q, k, v, visible)
+
+    def _explicit(self, q: Tensor, k: Tensor, v: Tensor, visible: Visible) -> Tensor:
+        """softmax of scores, step by step."""
+        spec = self.spec
         each = spec.heads // spec.kv_heads
         k, v = (t.repeat_interleave(each, 1) if each > 1 else t for t in (k, v))
         scores = q @ k.transpose(-1, -2) * spec.scale

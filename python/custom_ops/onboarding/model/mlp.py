@@ -77,7 +77,7 @@ class Moe(nn.Module):
         if spec.routing == "sigmoid_bias":
             scores = logits.sigmoid()
             chosen = (scores if self.expert_bias is None else scores + self.expert_bias).topk(spec.top_k, -1).indices
-            weights = scores.gather(-1, chosen)
+            weights = scores.gather(1, chosen)
         elif spec.routing == "softmax":
             weights, chosen = logits.softmax(-1, dtype=torch.float32).topk(spec.top_k, -1)
         else:
