@@ -18,7 +18,7 @@ from . import FORMATS, export
 @click.option("--no-tokenizer", is_flag=True, help="gguf: without the tokenizer, for use with token ids.")
 @click.option("--pre", default=None, metavar="NAME", help="gguf: llama.cpp's name of the pre-tokenizer, where its rules are not known.")
 @click.option("--exporter", default=None, type=click.Choice(["torchscript", "dynamo"]),
-              help="onnx: of PyTorch; torchscript (default) is the faster one.")
+              help="onnx: of PyTorch; torchscript (default) is the faster one, dynamo takes less memory.")
 @click.option("--fold-gates", is_flag=True, help="onnx: gates of the delta rule are computed in its nodes (gate_fold).")
 @click.option("--no-function", is_flag=True, help="onnx: without the function by which onnxruntime runs linear layers.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
@@ -26,7 +26,8 @@ from . import FORMATS, export
 def command(model_dir, format, output, type, no_tokenizer, pre, exporter, fold_gates, no_function, force, map_dirs):
     """Write a model directory in the format of another runtime.
 
-    The weights are streamed: the peak of memory is the largest tensor, not the model. The file appears when it is complete.
+    The weights are streamed: the peak of memory is the largest tensor, not the model (onnx: and what the
+    exporter needs). The file appears when it is complete.
     """
     given = {"gguf": {"type": type, "pre": pre, "tokenizer": False if no_tokenizer else None},
              "onnx": {"exporter": exporter, "fold_gates": fold_gates or None, "function": False if no_function else None}}
