@@ -26,8 +26,8 @@ def write(source: Source, path: Path, *, report: Report, exporter: str = "torchs
     exporter:   torchscript or dynamo, of torch.
     fold_gates: the gates of gated_delta_rule are computed in the node (gate_fold) instead of before it.
     function:   with the node's meaning as a function of the model, so that onnxruntime runs it.
-    Tensors are float32. Memory: the exporter's (torchscript's is near the size of the model), then the largest tensor, and all of them where
-    they stand in the graph's own file.
+    Tensors are float32. Memory: the exporter's (torchscript's is near the size of the model), then the largest tensor, and all where they
+    stand in the graph's own file.
     """
     if exporter not in graph.EXPORTERS:
         raise OnboardingError(f"exporter {exporter!r} is not known; {nearest(str(exporter), graph.EXPORTERS)}")
