@@ -1,5 +1,6 @@
 #include "sinkhorn_rows_tiling.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cmath>
 
@@ -11,6 +12,11 @@ namespace {
 constexpr uint32_t kMaxStreams = 16;
 constexpr uint32_t kMinColumnsPerCore = 512;   // below 1 KiB per stream and core a DMA is all latency
 constexpr uint32_t kColumnSlice = 256;         // 512 B of 16-bit x: aligned GM addresses
+
+// Cycles, from modelled times.
+constexpr double kRoundStart = 170, kRound = 4, kRoundRegbase = 7;  // of a Sinkhorn round; for each of the n * n planes
+constexpr double kTileStart = 300;
+constexpr double kClearlyLess = 0.6;
 
 uint64_t Float8(uint64_t count) { return AlignUp(count, 8); }  // floats padded to a block
 
@@ -79,6 +85,15 @@ bool SetTile(SinkhornRowsPlan& p, const ChipSpec& chip, uint32_t elementBytes, u
 uint64_t TileLoops(const SinkhornRowsPlan& p) {
     const uint64_t full = p.rowsPerFormer / p.batchRows, rest = p.rowsPerFormer % p.batchRows;
     return (full * CeilDiv(p.batchRows, p.rowFactor) + CeilDiv(rest, p.rowFactor)) * p.dLoop;
+}
+
+// What a plan decides about the busiest core's time: the chain of dependent instructions behind comb, which takes as long for 8 tokens as
+// for 64, and what a tile costs beside its bytes.
+double CoreCycles(const SinkhornRowsPlan& p, const ChipSpec& chip) {
+    const double square = static_cast<double>(p.hcMult) * p.hcMult;
+    const double chunks = chip.regbase ? static_cast<double>(CeilDiv(p.batchRows, p.chunkTokens)) : 1;
+    const double chain = p.sinkhornIters * (chip.regbase ? kRoundRegbase * square * chunks : kRoundStart + kRound * square);
+    return static_cast<double>(CeilDiv(p.rowsPerFormer, p.batchRows)) * chain + static_cast<double>(TileLoops(p)) * kTileStart;
 }
 
 // The widest tile beside batches of `batchRows`; dLoop stays 0 when not even 64 columns fit.
@@ -170,10 +185,16 @@ bool TileSinkhornRows(SinkhornRowsPlan& plan, const ChipSpec& chip, uint32_t ele
         const bool oneRowLess = !chip.regbase && candidates[i].rowFactor + 1 >= mostRows && candidates[i].dLoop == 1;
         if (TileLoops(candidates[i]) == fewest || oneRowLess) {
             plan = candidates[i];
-            return true;
+            break;
         }
     }
-    return false;
+    // Smaller tiles where the chains of small batches would take far longer than the tiles save.
+    if (count == 0) return false;
+    const double most = kClearlyLess * CoreCycles(plan, chip);
+    const auto less = [&](const SinkhornRowsPlan& a, const SinkhornRowsPlan& b) { return CoreCycles(a, chip) < CoreCycles(b, chip); };
+    const auto* least = std::min_element(candidates, candidates + count, less);
+    if (CoreCycles(*least, chip) < most) plan = *least;
+    return true;
 }
 
 }  // namespace custom_ops

@@ -83,6 +83,7 @@ CASES = [
     Case((3, 43), 1000, law="rows", n=6, key=GRID, iters=2, why="K is no multiple of 16 per part"),
     Case((513,), 516, law="wide", key=GRID, why="tails in tokens and K"),
     Case((300,), 2560, law="published", key=GRID, iters=1),
+    Case((65,), 5120, law="rows", iters=2, key=GRID, why="910B: one batch of two rows, each in two tiles"),
     Case((529,), 72, n=16, law="rows", key=GRID, why="288 mixes"),
     Case((300,), 1040, dtype="float16", law="rows", key=GRID, why="rows of hc_fn scaled by powers of two"),
     Case((300,), 257, n=5, dtype="float16", law="wide", key=GRID),

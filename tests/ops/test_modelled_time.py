@@ -98,6 +98,7 @@ def test_the_table_of_the_page_shows_the_times_of_the_picture(op):
     (129, 4, 1280, torch.bfloat16),  # the least ratio of docs/ops/hc_pre.md at n = 4
     (8, 16, 256, torch.bfloat16),    # few tokens for many mixes: terms of hc_fn are made for few products
     (8, 16, 1024, torch.bfloat16),   # what plan widen is for
+    (129, 16, 1024, torch.bfloat16),  # rows of one batch, though x tiles are smaller for it
     (129, 16, 256, torch.float32),   # bound by the array, which also multiplies x by itself
 ], ids=str)
 def test_one_launch_is_faster_than_three(tokens, n, d, dtype, soc, monkeypatch):
