@@ -83,7 +83,7 @@ setup_llama_cpp() {
   local package="llama-cpp-python==0.3.36"
   if [ "$(cat $venv/.installed-llama-cpp 2>/dev/null)" = "$package" ]; then return; fi
   step "building llama.cpp for the tests of exported models (some minutes on two cores)"
-  $python -m pip install --quiet --no-build-isolation -C cmake.define.LLAVA_BUILD=OFF "$package"
+  CMAKE_ARGS=-DLLAVA_BUILD=OFF $python -m pip install --quiet --no-build-isolation "$package"
   echo "$package" > $venv/.installed-llama-cpp
 }
 
