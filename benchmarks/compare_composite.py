@@ -6,7 +6,8 @@
 The product is of the high-level Matmul object (tests/sim/ops/matmul) and as accurate as hc_pre's: of float32 x and hc_fn, or with 16-bit x
 of x and the three terms of its type that hc_fn is the sum of, whichever is faster. To make 16-bit x float32 is counted as a launch and
 its bytes at the bandwidth, the least that it can take; to make the terms and add the three results is not. Rows longer than the Matmul
-object takes (65535) are products of pieces, all in one launch, whose results nobody adds. Nothing was measured on a device. The ratio of the three launches to the one is printed; the exit code is 1 if one is below 1.
+object takes (65535) are products of pieces, all in one launch, whose results nobody adds. Nothing was measured on a device. The ratio of
+the three launches to the one is printed; the exit code is 1 if one is below 1.
 """
 
 import argparse
