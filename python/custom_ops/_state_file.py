@@ -48,6 +48,8 @@ def read(path, tag: str) -> tuple[Layout, Tensors]:
         layout = Layout(**content.get("layout"))
     except TypeError as reason:
         raise error(f"{path}: its layout is none: {reason}") from reason
+    except RuntimeError as reason:
+        raise error(f"{path}: {str(reason).removeprefix(f'{NAME}: ')}") from reason
     tensors = Tensors(*(content.get(name) for name in ("conv_state", "recurrent_state", "lengths")))
     if not isinstance(tensors.lengths, Tensor) or tensors.lengths.dim() != 1 or not tensors.lengths.numel():
         raise error(f"{path}: its lengths are none")

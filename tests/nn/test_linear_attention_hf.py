@@ -179,7 +179,7 @@ def test_import_refuses_other_shapes():
     for arguments, tokens, message in (((conv[..., 1:], recurrent), 5, r"conv_states must be \[batch, C, K\] = \[2, 160, 4\], got"),
                                        ((conv, None), 5, "gated_delta_rule needs recurrent_states"),
                                        ((conv, recurrent.mT), 5, r"recurrent_states must be \[batch, Hv, dk, dv\] = \[2, 4, 16, 24\]"),
-                                       ((conv, recurrent), [5], "tokens must be 2 numbers")):
+                                       ((conv, recurrent), [5], "tokens must be 2 whole numbers")):
         with pytest.raises(RuntimeError, match=message):
             state.import_hf(*arguments, tokens=tokens)
     assert not state.recurrent_state.any() and state.lengths.tolist() == [0, 0]

@@ -17,27 +17,7 @@ VOCAB = LARGER["vocab_size"]
 #: Families whose reference differs from itself by up to 4e-4, prefill against single tokens (see verify.py): logits within 1e-3.
 DELTA_RULE = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    torch.set_num_threads(1)
-    with torch.no_grad():
-        yield
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """(transformers' model, folder) by variant."""
-    made = {}
-
-    def get(name):
-        if name not in made:
-            folder = tmp_path_factory.mktemp(name)
-            model = build_variant(name)
-            model.save_pretrained(folder)
-            made[name] = model, folder
-        return made[name]
-    return get
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def allowed(name, want):

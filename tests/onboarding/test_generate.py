@@ -20,12 +20,7 @@ from custom_ops.onboarding.weights import load  # noqa: E402
 VOCAB = 384  # 256 bytes and what a small text teaches
 WORDS = "Ein kleiner Text über Größe, naïve cafés und 模型。 Once more: the model reads the text, the text reads the model. 😀 "
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    torch.set_num_threads(1)
-    with torch.no_grad():
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

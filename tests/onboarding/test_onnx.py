@@ -29,24 +29,7 @@ DELTA_RULE = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 LINEAR = {"lfm2": 3, "lfm2_biased": 3, "lfm2_moe": 3, "qwen3_next": 3, "qwen3_5_text": 3, "qwen3_5_moe_text": 3}  # of 4 layers
 SHAPES = ((1, 1), (1, 33), (3, 48))  # the graph was made of [2, 5]
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    torch.set_num_threads(1)
-    with torch.no_grad():
-        yield
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    made = {}
-
-    def folder(name):
-        if name not in made:
-            made[name] = tmp_path_factory.mktemp(name)
-            build_variant(name).save_pretrained(made[name])
-        return made[name]
-    return folder
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ import torch
 from torch import nn
 
 pytest.importorskip("transformers")  # the extra `onboard`
-from tiny_models import build_variant  # noqa: E402
-
 from custom_ops.onboarding import OnboardingError  # noqa: E402
 from custom_ops.onboarding.architecture import NormSpec  # noqa: E402
 from custom_ops.onboarding.causes import hypotheses  # noqa: E402
@@ -21,24 +19,17 @@ from custom_ops.onboarding.taps import Reference  # noqa: E402
 from custom_ops.onboarding.verify import compare, measure, verify  # noqa: E402
 from custom_ops.onboarding.weights import load  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    torch.set_num_threads(1)
-    with torch.no_grad():
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory):
+def sources(saved):
     """(source, reference) by variant."""
     made = {}
 
     def get(name):
         if name not in made:
-            folder = tmp_path_factory.mktemp(name)
-            model = build_variant(name)
-            model.save_pretrained(folder)
+            model, folder = saved(name)
             source = open_source(folder)
             made[name] = source, Reference(source, torch.float32, model)
         return made[name]

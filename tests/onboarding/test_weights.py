@@ -19,19 +19,6 @@ from custom_ops.onboarding.weights import Piece, load, make_plan
 TOKENS = torch.arange(1, 13).view(1, 12)
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """Folders of saved models by variant."""
-    made = {}
-
-    def folder(name):
-        if name not in made:
-            made[name] = tmp_path_factory.mktemp(name)
-            build_variant(name).save_pretrained(made[name])
-        return made[name]
-    return folder
-
-
 @pytest.fixture
 def changed(folders, tmp_path):
     """A copy of a saved model with changed tensors and configuration."""

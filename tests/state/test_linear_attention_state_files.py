@@ -90,7 +90,7 @@ def test_a_file_that_lies_is_refused(layer, tmp_path, change, message):  # noqa:
 @pytest.mark.parametrize("field, value, message", [
     ("attn_type", "mamba", "attn_type 'mamba' is not known"), ("attn_type", [], "its layout is none"),
     ("conv_kernel_size", 0, "conv_kernel_size must be 1 to 8, got 0"), ("head_k_dim", -4, "head_k_dim must be 1 to "),
-    ("num_v_heads", "2", "its layout is none"), ("dtype", "float32", "dtype must be one of"),
+    ("num_v_heads", "2", "prefix: num_v_heads must be an integer"), ("dtype", "float32", "dtype must be one of"),
     ("dtype", torch.int64, "dtype must be one of"),
     ("conv_kernel_size", 3, "its tensors are not those of"),
 ])
