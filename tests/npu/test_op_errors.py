@@ -215,17 +215,21 @@ def test_refusal_launches_nothing(simulated):
 def test_ctrl_c_while_waiting_for_the_device(run_script, simulated):
     """It is Python's: KeyboardInterrupt when the wait is over, as with the device, and the next call works."""
     out = run_script("""
-        import ctypes, os, signal, time
+        import ctypes, os, signal, threading, time
         import torch, torch_npu, custom_ops
         from acl_api import acl, host_function
         x = torch.ones(2, 4, 16).npu()
+        begun = threading.Event()
         def interrupt():
+            begun.wait()
+            time.sleep(0.1)
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.3)
         callback = host_function(interrupt)
         torch.npu.synchronize()
         acl("aclrtLaunchHostFunc", ctypes.c_void_p(torch.npu.current_stream().npu_stream), ctypes.cast(callback, ctypes.c_void_p), None)
         try:
+            begun.set()
             custom_ops.hc_pre_inv_rms(x)
             torch.npu.synchronize()
         except KeyboardInterrupt:
