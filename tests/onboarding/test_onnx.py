@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 
 from click.testing import CliRunner  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
-from tiny_models import LARGER, VARIANTS, build_variant  # noqa: E402
+from tiny_models import DELTA_RULE, LARGER, VARIANTS, build_variant  # noqa: E402
 
 from custom_ops import fused_linear_attention  # noqa: E402
 from custom_ops.onboarding import OnboardingError  # noqa: E402
@@ -25,7 +25,6 @@ from custom_ops.onboarding.export.onnx.node import DOMAIN, OP, LinearAttentionNo
 from custom_ops.onboarding.export.onnx.reference import evaluator, operator  # noqa: E402
 from custom_ops.onboarding.weights import load  # noqa: E402
 
-DELTA_RULE = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 LINEAR = {"lfm2": 3, "lfm2_biased": 3, "lfm2_moe": 3, "qwen3_next": 3, "qwen3_5_text": 3, "qwen3_5_moe_text": 3}  # of 4 layers
 SHAPES = ((1, 1), (1, 33), (3, 48))  # the graph was made of [2, 5]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
@@ -101,26 +101,21 @@ class Reference:
         out = self.model(input_ids=tokens, use_cache=True, **({} if cache is None else {"cache": cache}))
         return out.logits, out.cache
 
-    @contextmanager
-    def checkpoints(self):
-        taps = Taps()
-        taps.input("embedding", self.blocks[0])
-        taps.output("first layer", self.blocks[0])
-        taps.output("last layer", self.blocks[-1])
-        taps.output("final norm", self.norm)
-        with taps as seen:
-            yield seen
+    def checkpoints(self) -> Taps:
+        return _checkpoints(self.blocks, self.norm)
 
 
-@contextmanager
-def checkpoints(model: LlmModel):
+def checkpoints(model: LlmModel) -> Taps:
+    return _checkpoints(model.blocks, model.final_layernorm)
+
+
+def _checkpoints(blocks, norm: nn.Module) -> Taps:
     taps = Taps()
-    taps.input("embedding", model.blocks[0])
-    taps.output("first layer", model.blocks[0])
-    taps.output("last layer", model.blocks[-1])
-    taps.output("final norm", model.final_layernorm)
-    with taps as seen:
-        yield seen
+    taps.input("embedding", blocks[0])
+    taps.output("first layer", blocks[0])
+    taps.output("last layer", blocks[-1])
+    taps.output("final norm", norm)
+    return taps
 
 
 def _load(folder: Path, dtype: torch.dtype) -> nn.Module:
