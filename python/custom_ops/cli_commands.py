@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import sys
 from pathlib import Path
 
 import click
 
 from . import __version__, cli_npu, cli_onboard
-from .cli_group import Group
+from .cli_group import Group, os_error_text, use_cpu_alone
 
 _FINDINGS, _USAGE = 1, 2
 
@@ -45,8 +43,7 @@ def sim():
     \b
     Exit codes: 0 fine, 1 the kernel broke a rule (the report says where), 2 usage or build error.
     """
-    if "torch" not in sys.modules:
-        os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # CPU tensors only: whether torch_npu can be loaded does not matter
+    use_cpu_alone()
 
 
 @contextlib.contextmanager
@@ -60,7 +57,7 @@ def _reported():
         click.echo(str(error), err=True)
         raise SystemExit(_FINDINGS) from None
     except OSError as error:
-        click.echo(f"error: {f'{error.filename}: {error.strerror}' if error.filename else error}", err=True)
+        click.echo(f"error: {os_error_text(error)}", err=True)
         raise SystemExit(_USAGE) from None
     except (BuildError, TypeError, ValueError) as error:
         click.echo(f"error: {error}", err=True)

@@ -6,11 +6,10 @@ import contextlib
 import importlib
 import json
 import os
-import sys
 
 import click
 
-from .cli_group import Group
+from .cli_group import Group, os_error_text, use_cpu_alone
 
 _FINDINGS, _USAGE = 1, 2
 
@@ -58,8 +57,7 @@ def onboard():
     \b
     Exit codes: 0 fine, 1 something is missing or differs (the report says what), 2 usage, or a file cannot be read.
     """
-    if "torch" not in sys.modules:
-        os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # CPU tensors only: whether torch_npu can be loaded does not matter
+    use_cpu_alone()
 
 
 @contextlib.contextmanager
@@ -73,7 +71,7 @@ def reported():
         click.echo(f"error: {printable(str(error))}", err=True)
         raise SystemExit(_USAGE) from None
     except OSError as error:
-        click.echo(f"error: {f'{error.filename}: {error.strerror}' if error.filename else error}", err=True)
+        click.echo(f"error: {os_error_text(error)}", err=True)
         raise SystemExit(_USAGE) from None
 
 
