@@ -135,11 +135,19 @@ toolkit() {
   if [ -n "${ASCEND_HOME_PATH:-}" ]; then echo "CANN at $ASCEND_HOME_PATH"; else echo "the simulator (sim/), ASCEND_HOME_PATH is unset"; fi
 }
 
+nlohmann_json=nlohmann-json==3.12.0
+
 build() {
   echo "toolkit: $(toolkit)"
   if [ -n "${ASCEND_HOME_PATH:-}" ]; then
+    local headers=()
+    if [ ! -f /usr/include/nlohmann/json.hpp ]; then
+      step "fetching nlohmann/json for the ONNX parser plugin"
+      "${PYTHON:-python3}" -m pip install --quiet --upgrade --no-deps --target build/json $nlohmann_json
+      headers=(--json build/json/nlohmann_json/include)
+    fi
     step "staging a custom-op project for CANN"
-    "${PYTHON:-python3}" scripts/cann_project.py --soc "$soc" ${ops:+--ops "$ops"} build/cann
+    "${PYTHON:-python3}" scripts/cann_project.py --soc "$soc" ${ops:+--ops "$ops"} "${headers[@]}" build/cann
     step "building it with the CANN toolkit"
     (cd build/cann && bash build.sh)
     step "installing the package into build/opp"
@@ -149,6 +157,7 @@ build() {
     bash "$installer" --install-path="$PWD/build/opp" --quiet
   else
     setup
+    $python -m pip install --quiet $nlohmann_json  # for the ONNX parser plugin
     step "building the op package for the simulated $soc"
     rm -rf build/opp/vendors/custom_ops
     local selection=()

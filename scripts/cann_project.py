@@ -3,12 +3,13 @@
 
 The toolkit's project template (CMake rules, packaging scripts) comes from the toolkit itself; it expects all sources
 flat in op_host/ and op_kernel/. Our operators lie one folder deeper, so each flat file is a one-line include of ours and
-the sources themselves are copied unchanged.
+the sources themselves are copied unchanged. Parser plugins for ATC go where the template has them, in framework/onnx_plugin/.
 """
 
 import argparse
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -37,8 +38,25 @@ def compute_units(names: str) -> list[str]:
     return names.split(",")
 
 
-def stage(cann: Path, target: Path, socs: list[str], ops: list[str]) -> None:
-    """Write the project to `target`, replacing what an earlier call left there."""
+def stage_plugins(target: Path, headers: Path | None) -> None:
+    """framework/onnx as the template's framework/onnx_plugin, and the lines that lead CMake there where the template has none.
+
+    headers: folder that holds nlohmann/json.hpp; None: the system's is used.
+    """
+    framework = target / "framework"
+    shutil.rmtree(framework, ignore_errors=True)
+    shutil.copytree(ROOT / "framework" / "onnx", framework / "onnx_plugin")
+    if headers is not None:
+        shutil.copytree(headers / "nlohmann", framework / "onnx_plugin" / "include" / "nlohmann")
+    (framework / "CMakeLists.txt").write_text("add_subdirectory(onnx_plugin)\n")
+    top = target / "CMakeLists.txt"
+    text = top.read_text() if top.is_file() else ""
+    if not re.search(r"add_subdirectory\(\s*(\$\{CMAKE_CURRENT_SOURCE_DIR\}/)?framework\b", text):
+        top.write_text(text.rstrip("\n") + "\nadd_subdirectory(framework)\n")
+
+
+def stage(cann: Path, target: Path, socs: list[str], ops: list[str], headers: Path | None) -> None:
+    """Write the project to `target`, replacing what an earlier call left there. headers: see stage_plugins."""
     template = cann / TEMPLATE
     if not template.is_dir():
         raise FileNotFoundError(
@@ -59,6 +77,8 @@ def stage(cann: Path, target: Path, socs: list[str], ops: list[str]) -> None:
             shutil.copytree(source, folder / name)
             for cpp in sorted(source.glob("*.cpp")):
                 (folder / cpp.name).write_text(f'#include "{name}/{cpp.name}"\n')
+    if "fused_linear_attention" in ops:  # the operator that the plugins make
+        stage_plugins(target, headers)
     presets = {
         "version": 1,
         "cmakeMinimumRequired": {"major": 3, "minor": 19, "patch": 0},
@@ -90,12 +110,13 @@ def main() -> int:
     parser.add_argument("target", type=Path, help="folder to write the project to; its content is replaced")
     parser.add_argument("--soc", default="ascend910b", help="compute units, joined by commas")
     parser.add_argument("--ops", help="operator folders, joined by commas; default: all")
+    parser.add_argument("--json", type=Path, help="folder that holds nlohmann/json.hpp, for the parser plugins; default: the system's")
     options = parser.parse_args()
     home = os.environ.get("ASCEND_HOME_PATH")
     try:
         if not home:
             raise FileNotFoundError("ASCEND_HOME_PATH is unset: it must name the installed CANN toolkit")
-        stage(Path(home), options.target, compute_units(options.soc), operators(options.ops))
+        stage(Path(home), options.target, compute_units(options.soc), operators(options.ops), options.json)
     except (FileNotFoundError, ValueError) as error:
         print(f"cann_project: {error}", file=sys.stderr)
         return 1

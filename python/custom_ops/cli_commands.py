@@ -101,7 +101,7 @@ def build(path, soc, ops, output, jobs):
       custom-ops sim build .
       custom-ops sim build ~/ops/my_op --soc ascend950 --output opp/vendors/mine
     """
-    from .sim import builder, runtime
+    from .sim import builder, onnx_plugin, runtime
 
     with _reported():
         names = soc.split(",")
@@ -110,11 +110,20 @@ def build(path, soc, ops, output, jobs):
         packages = [builder.build_package(path, name, ops or None, jobs) for name in names]
         if output:
             builder.export(packages, Path(output))
+            if onnx_plugin.sources(path):
+                _export_plugins(onnx_plugin, path, output, jobs)
         for name, package in zip(names, packages, strict=True):
             prefix = f"{name}: " if len(names) > 1 else ""
             click.echo(f"{prefix}{output or package.path}")
             for op in package.ops.values():
                 click.echo(f"{prefix}  {op.signature()}")
+
+
+def _export_plugins(onnx_plugin, path, output, jobs):
+    if onnx_plugin.json_headers() is None:
+        click.echo(f"{onnx_plugin.PLACE} is left out: it needs nlohmann/json.hpp (pip install 'custom_ops[onnx-parser]')", err=True)
+    else:
+        onnx_plugin.export(path, output, jobs)
 
 
 @sim.command()

@@ -5,8 +5,9 @@
 #include <memory>
 #include <utility>
 
+#include "graph/ascend_string.h"
+#include "graph/types.h"
 #include "sim/ge/absent.h"
-#include "sim/ge/ge_types.h"
 
 namespace {
 

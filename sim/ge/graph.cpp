@@ -1,6 +1,6 @@
 #include <fstream>
 
-#include "sim/ge/ge_types.h"
+#include "sim/ge/graph_impl.h"
 #include "sim/ge/model_file.h"
 
 namespace ge {
@@ -16,14 +16,18 @@ graphStatus GNode::GetType(AscendString& type) const {
     return GRAPH_SUCCESS;
 }
 
-class GraphImpl {
-public:
-    std::string name;
-    std::string model;  // serialised
-    std::vector<GNode> nodes;
-};
-
 Graph::Graph(const char* name) : impl_(std::make_shared<GraphImpl>()) { impl_->name = name == nullptr ? "" : name; }
+
+Graph& Graph::SetInputs(const std::vector<Operator>& inputs) {
+    impl_->inputs = inputs;
+    return *this;
+}
+Graph& Graph::SetOutputs(const std::vector<std::pair<Operator, std::vector<size_t>>>& outputs) {
+    impl_->outputs = outputs;
+    return *this;
+}
+
+std::shared_ptr<GraphImpl> ImplOf(const Graph& graph) { return graph.impl_; }
 
 graphStatus Graph::LoadFromSerializedModelArray(const void* model, size_t size) {
     if (model == nullptr) return GRAPH_PARAM_INVALID;

@@ -1,4 +1,6 @@
-#include "sim/ge/ge_types.h"
+#include <algorithm>
+
+#include "graph/tensor.h"
 
 namespace ge {
 
@@ -6,6 +8,7 @@ class TensorImpl {
 public:
     TensorDesc desc;
     std::unique_ptr<uint8_t[], Tensor::DeleteFunc> data;
+    size_t bytes = 0;
 
     std::vector<int64_t> Dims() const { return desc.GetShape().GetDims(); }
     std::vector<int64_t> OriginDims() const { return desc.GetOriginShape().GetDims(); }
@@ -14,6 +17,12 @@ public:
 };
 
 Tensor::Tensor() : impl_(std::make_shared<TensorImpl>()) {}
+Tensor::Tensor(const TensorDesc& desc, const uint8_t* data, size_t size) : Tensor() {
+    impl_->desc = desc;
+    auto copy = std::make_unique<uint8_t[]>(size);
+    std::copy_n(data, size, copy.get());
+    SetData(copy.release(), size, [](uint8_t* bytes) { delete[] bytes; });
+}
 
 TensorDesc Tensor::GetTensorDesc() const { return impl_->desc; }
 graphStatus Tensor::SetTensorDesc(const TensorDesc& desc) {
@@ -23,15 +32,20 @@ graphStatus Tensor::SetTensorDesc(const TensorDesc& desc) {
 
 const uint8_t* Tensor::GetData() const { return impl_->data.get(); }
 uint8_t* Tensor::GetData() { return impl_->data.get(); }
+size_t Tensor::GetSize() const { return impl_->bytes; }
 
 graphStatus Tensor::SetData(uint8_t* data, size_t size, const DeleteFunc& deleter) {
     if (data == nullptr && size > 0) return GRAPH_PARAM_INVALID;
     impl_->data = std::unique_ptr<uint8_t[], DeleteFunc>(data, deleter);
+    impl_->bytes = size;
     return GRAPH_SUCCESS;
 }
 graphStatus Tensor::ResetData(uint8_t* data, size_t size, const DeleteFunc& deleter) { return SetData(data, size, deleter); }
 
-std::unique_ptr<uint8_t[], Tensor::DeleteFunc> Tensor::ResetData() { return std::move(impl_->data); }
+std::unique_ptr<uint8_t[], Tensor::DeleteFunc> Tensor::ResetData() {
+    impl_->bytes = 0;
+    return std::move(impl_->data);
+}
 
 graphStatus Tensor::SetShapeDimNum(size_t count) {
     std::vector<int64_t> dims = impl_->Dims();

@@ -1,5 +1,5 @@
+#include "graph/tensor.h"
 #include "graph/utils/type_utils.h"
-#include "sim/ge/ge_types.h"
 
 namespace ge {
 
@@ -29,6 +29,11 @@ public:
 TensorDesc::TensorDesc() : impl_(std::make_shared<TensorDescImpl>()) {}
 TensorDesc::TensorDesc(const TensorDesc& other) : impl_(std::make_shared<TensorDescImpl>(*other.impl_)) {}
 TensorDesc::TensorDesc(TensorDesc&& other) : TensorDesc(static_cast<const TensorDesc&>(other)) {}
+TensorDesc::TensorDesc(Shape shape, Format format, DataType dtype) : TensorDesc() {
+    impl_->shape = impl_->originShape = shape;
+    impl_->format = impl_->originFormat = format;
+    impl_->dtype = dtype;
+}
 TensorDesc& TensorDesc::operator=(const TensorDesc& other) {
     *impl_ = *other.impl_;
     return *this;

@@ -2,11 +2,15 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from custom_ops import _paths
+from custom_ops.sim import onnx_plugin
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPT = ROOT / "scripts" / "cann_project.py"
@@ -59,3 +63,46 @@ def test_operators_can_be_chosen(cann, tmp_path):
 def test_refusals(cann, tmp_path, arguments, toolkit, says):
     done = stage(tmp_path / "project", tmp_path / toolkit if toolkit else None, *arguments)
     assert done.returncode == 1 and says in done.stderr
+
+
+# --- the parser plugin
+
+CMAKE = shutil.which("cmake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
+PROJECT = """cmake_minimum_required(VERSION 3.16)
+project(opp LANGUAGES CXX)
+set(CMAKE_INSTALL_PREFIX ${CMAKE_SOURCE_DIR}/build_out)
+"""
+
+
+def test_plugin_is_staged_with_its_operator_only(cann, tmp_path):
+    template = cann / "tools" / "op_project_templates" / "ascendc" / "customize"
+    (template / "framework" / "tf_plugin").mkdir(parents=True)
+    (template / "CMakeLists.txt").write_text("if(EXISTS framework)\n  add_subdirectory( framework )\nendif()\n")
+    assert stage(tmp_path / "project", cann).returncode == 0
+    staged = tmp_path / "project" / "framework"
+    assert [place.name for place in staged.iterdir() if place.is_dir()] == ["onnx_plugin"]
+    assert (staged / "CMakeLists.txt").read_text() == "add_subdirectory(onnx_plugin)\n"
+    for source in onnx_plugin.sources(ROOT):
+        assert (staged / "onnx_plugin" / source.name).read_bytes() == source.read_bytes()
+    assert (tmp_path / "project" / "CMakeLists.txt").read_text() == (template / "CMakeLists.txt").read_text()
+    assert stage(tmp_path / "other", cann, "--ops", "hc_post").returncode == 0
+    assert not (tmp_path / "other" / "framework" / "onnx_plugin").exists()
+
+
+@pytest.mark.skipif(CMAKE is None or onnx_plugin.json_headers() is None, reason="needs cmake and pip install 'custom_ops[onnx-parser]'")
+def test_staged_plugin_is_built_into_the_package(cann, tmp_path):
+    """By CMake, against headers and libraries of the stand-in where a toolkit has its own."""
+    (cann / "tools" / "op_project_templates" / "ascendc" / "customize" / "CMakeLists.txt").write_text(PROJECT)
+    for headers in ("sim/host/include", "sim/ge/include"):
+        shutil.copytree(ROOT / headers, cann / "include", dirs_exist_ok=True)
+    shutil.copytree(_paths.LIBRARY_DIR / "cann", cann / "lib64")
+    done = stage(tmp_path / "project", cann, "--json", str(onnx_plugin.json_headers()))
+    assert done.returncode == 0, done.stderr
+    project = tmp_path / "project"
+    below = f"-L{_paths.LIBRARY_DIR} -lcustom_ops_sim"  # a toolkit's AscendString is in libgraph
+    options = ["-Dvendor_name=custom_ops", f"-DASCEND_CANN_PACKAGE_PATH={cann}", f"-DCMAKE_CXX_STANDARD_LIBRARIES={below}",
+               "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-z,defs"]
+    for arguments in (["-S", ".", "-B", "build_out", *options], ["--build", "build_out", "--target", "install"]):
+        done = subprocess.run([CMAKE, *arguments], cwd=project, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert (project / "build_out/packages/vendors/custom_ops/framework/onnx/libcust_onnx_parsers.so").is_file()

@@ -1,11 +1,10 @@
-// Value classes of CANN's graph library as torchair's binaries see them: names, virtual tables and the shape of each object (one
-// shared pointer to what is defined in our .cpp files). Only members that torchair links to.
+// Value classes of CANN's graph library. torchair's binaries see them too: names, virtual tables and the shape of each object (one shared
+// pointer to what is defined in our .cpp files) are CANN's. Only members that torchair links to or parser plugins use.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <vector>
 
@@ -37,6 +36,7 @@ public:
     TensorDesc(TensorDesc&& other);
     TensorDesc& operator=(const TensorDesc& other);
     TensorDesc& operator=(TensorDesc&& other);
+    explicit TensorDesc(Shape shape, Format format = FORMAT_ND, DataType dtype = DT_FLOAT);
     Shape GetShape() const;
     void SetShape(const Shape& shape);
     void SetOriginShape(const Shape& shape);
@@ -59,9 +59,11 @@ class Tensor {  // a copy is the same tensor
 public:
     using DeleteFunc = std::function<void(uint8_t*)>;
     Tensor();
+    Tensor(const TensorDesc& desc, const uint8_t* data, size_t size);  // a copy of the data
     TensorDesc GetTensorDesc() const;
     graphStatus SetTensorDesc(const TensorDesc& desc);
     const uint8_t* GetData() const;
+    size_t GetSize() const;  // bytes
     uint8_t* GetData();
     graphStatus SetData(uint8_t* data, size_t size, const DeleteFunc& deleter);
     graphStatus ResetData(uint8_t* data, size_t size, const DeleteFunc& deleter);
@@ -83,48 +85,6 @@ public:
 
 private:
     std::shared_ptr<TensorImpl> impl_;
-};
-
-class NodeImpl;
-class GNode {
-public:
-    explicit GNode(std::shared_ptr<NodeImpl> impl);
-    graphStatus GetType(AscendString& type) const;
-
-private:
-    std::shared_ptr<NodeImpl> impl_;
-};
-
-class OperatorImpl;
-class Operator {  // a copy is the same operator
-public:
-    Operator();
-    explicit Operator(std::shared_ptr<OperatorImpl> impl);
-    virtual ~Operator();
-    graphStatus UpdateInputDesc(const char* name, const TensorDesc& desc);
-    graphStatus GetAllIrAttrNamesAndTypes(std::map<AscendString, AscendString>& attributes) const;
-
-private:
-    std::shared_ptr<OperatorImpl> impl_;
-};
-
-class OperatorFactory {
-public:
-    static Operator CreateOperator(const char* name, const char* type);
-    static bool IsExistOp(const char* type);
-};
-
-class GraphImpl;
-class Graph {  // a copy is the same graph
-public:
-    explicit Graph(const char* name);
-    graphStatus LoadFromSerializedModelArray(const void* model, size_t size);
-    graphStatus SaveToFile(const char* path) const;
-    graphStatus CopyFrom(const Graph& source);
-    std::vector<GNode> GetAllNodes() const;
-
-private:
-    std::shared_ptr<GraphImpl> impl_;
 };
 
 }  // namespace ge
