@@ -43,7 +43,8 @@ std::tuple<Tensor, Tensor, Tensor> HcPreSinkhornCpu(const Tensor& mixes, const T
                                     static_cast<int32_t>(hcMult), shape.hidden, iterations, static_cast<float>(eps),
                                     yBytes >= kLargeResultBytes};
     const native::Kernels& kernels = native::HostKernels();
-    ForTokens(shape.tokens, yBytes * (hcMult + 1), [&](int64_t first, int64_t last) { kernels.sinkhorn(args, first, last); });
+    ForTokens(shape.tokens, yBytes * (hcMult + 1), [&](int64_t first, int64_t last) { kernels.sinkhorn(args, first, last); },
+              native::kMixedPerBlock);
     return {std::move(y), std::move(post), std::move(comb)};
 }
 

@@ -1,7 +1,7 @@
 // Memory of large results, on huge pages: fewer address translations while results are stored past the caches. malloc returns blocks of
 // 32 MiB and more to the system, and the system clears every page again at its first write: for hc_pre_sinkhorn at T = 8192, d = 4096
-// that takes two thirds of the time of the operator. Here they are kept for the next result of that size; the system may take a kept
-// block's pages back at any time (MADV_FREE).
+// that takes two thirds of the time of the operator. Here they are kept for the next result of that size: the newest 128 MiB as they are,
+// of older ones, 256 MiB in all, the system may take the pages back at any time (MADV_FREE).
 #pragma once
 
 #include "checks.h"

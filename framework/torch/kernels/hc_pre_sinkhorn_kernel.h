@@ -1,62 +1,96 @@
 // hc_pre_sinkhorn. The mixing weights of a block of tokens are computed with one token per SIMD lane, so that the Sinkhorn rounds are
-// plain element-wise arithmetic; then every token's x is streamed once into its y.
+// plain element-wise arithmetic; then every token's x is streamed once into its y. Streaming waits for memory: the weights of the next
+// block are computed in its gaps, a step every few columns.
 #pragma once
 
 #include "simd.h"
 
 namespace custom_ops::native::KERNEL_ISA {
 
-// pre[i], post[j] and comb[i][j] of kLanes tokens.
+// pre[i], post[j] and comb[i][j] of up to kLanes tokens, computed in steps that are shorter than what a streamed row has in flight.
 template <int kStreams>  // 0: args.streams at run time
-struct Mixer {
-    static constexpr int kCapacity = kStreams ? kStreams : kMaxStreams;
-    static constexpr int kMixes = (2 + kCapacity) * kCapacity;
-    static constexpr int64_t kUnwatched = 64;  // rounds of any real model: not worth looking for the end
+class Mixer {
+public:
+    explicit Mixer(const SinkhornArgs& sinkhorn) : args_(sinkhorn) {}
 
-    const SinkhornArgs& args;
-    const int n = kStreams ? kStreams : args.streams;
-    Float mix[kMixes];  // in: mixes as loaded; out: pre | post | comb
-
-    explicit Mixer(const SinkhornArgs& sinkhorn) : args(sinkhorn) {}
-
-    void Load(int64_t token, int64_t count) {
-        const int width = (2 + n) * n;
-        if (count < kLanes) std::memset(static_cast<void*>(mix), 0, width * sizeof(Float));
-        Float rsqrt = {};
-        float* lanes = reinterpret_cast<float*>(mix);
-        for (int64_t lane = 0; lane < count; ++lane) {
-            const float* row = args.mixes + (token + lane) * width;
-            for (int m = 0; m < width; ++m) lanes[m * kLanes + lane] = row[m];
-            rsqrt[lane] = args.rsqrt[token + lane];
-        }
-        // mixes * rsqrt * scale[group] + base
-        for (int m = 0; m < width; ++m)
-            mix[m] = mix[m] * rsqrt * args.scale[m < n ? 0 : m < 2 * n ? 1 : 2] + args.base[m];
+    // The first kLanes tokens of [first, last), or all.
+    void Start(int64_t first, int64_t last) {
+        firstToken_ = first;
+        count_ = last - first < kLanes ? last - first : kLanes;
+        step_ = -count_;
+        rsqrt_ = Float{};
+        if (count_ < kLanes) std::memset(static_cast<void*>(mix_), 0, (2 + n_) * n_ * sizeof(Float));
     }
 
-    void Compute() {
-        const float eps = args.eps;
-        for (int i = 0; i < n; ++i) mix[i] = Sigmoid(mix[i]) + eps;            // pre  = sigmoid(.) + eps
-        for (int j = n; j < 2 * n; ++j) mix[j] = 2.0f * Sigmoid(mix[j]);       // post = 2 * sigmoid(.)
+    // One token's mixes, one stream's weights or half a Sinkhorn round; nothing when all are done.
+    void Step() {
+        if (step_ == Steps()) return;
+        if (step_ < 0) LoadToken(step_ + count_);
+        else if (step_ < n_) Gates(step_);
+        else if (step_ < 2 * n_) Softmax(step_ - n_);
+        else if ((step_ - 2 * n_) % 2) NormalizeRows(Comb());
+        else NormalizeColumns(Comb());
+        ++step_;
+    }
+
+    // The steps that are left, and the rounds beyond kUnwatched.
+    void Complete() {
+        while (step_ < 2 * n_ || (step_ < Steps() && step_ % 2)) Step();
         // A local copy with constant indices stays in registers.
         Float c[kCapacity * kCapacity];
-        for (int k = 0; k < n * n; ++k) c[k] = mix[2 * n + k];
-        Softmax(c);
-        NormalizeColumns(c);
-        const int64_t rounds = args.iterations < kUnwatched ? args.iterations : kUnwatched;
-        for (int64_t round = 1; round < rounds; ++round) {
-            NormalizeRows(c);
+        std::memcpy(static_cast<void*>(c), Comb(), n_ * n_ * sizeof(Float));
+        for (; step_ < Steps() - 1; step_ += 2) {
             NormalizeColumns(c);
+            NormalizeRows(c);
         }
-        for (int k = 0; k < n * n; ++k) mix[2 * n + k] = c[k];
-        if (args.iterations > rounds) Finish(mix + 2 * n, args.iterations - rounds);
+        std::memcpy(static_cast<void*>(Comb()), c, n_ * n_ * sizeof(Float));
+        Step();
+        if (args_.iterations > kUnwatched) Finish(Comb(), args_.iterations - kUnwatched);
+    }
+
+    int64_t Count() const { return count_; }
+    void Pre(int64_t lane, float* pre) const {
+        for (int i = 0; i < n_; ++i) pre[i] = ShortNan(Lanes()[i * kLanes + lane]);
+    }
+
+    void StorePostAndComb(int64_t lane) const {
+        float* post = args_.post + (firstToken_ + lane) * n_;
+        float* comb = args_.comb + (firstToken_ + lane) * n_ * n_;
+        for (int j = 0; j < n_; ++j) post[j] = Lanes()[(n_ + j) * kLanes + lane];
+        for (int k = 0; k < n_ * n_; ++k) comb[k] = Lanes()[(2 * n_ + k) * kLanes + lane];
+    }
+
+private:
+    static constexpr int kCapacity = kStreams ? kStreams : kMaxStreams;
+    static constexpr int64_t kUnwatched = 64;  // rounds of any real model: not worth looking for the end
+
+    // After loading: n streams of gates, n rows of softmax, columns once, then rows and columns for every further round.
+    int64_t Steps() const { return 2 * n_ + 2 * (args_.iterations < kUnwatched ? args_.iterations : kUnwatched) - 1; }
+    Float* Comb() { return mix_ + 2 * n_; }
+    const float* Lanes() const { return reinterpret_cast<const float*>(mix_); }
+
+    void LoadToken(int64_t lane) {
+        const int width = (2 + n_) * n_;
+        const float* row = args_.mixes + (firstToken_ + lane) * width;
+        float* lanes = reinterpret_cast<float*>(mix_);
+        for (int m = 0; m < width; ++m) lanes[m * kLanes + lane] = row[m];
+        rsqrt_[lane] = args_.rsqrt[firstToken_ + lane];
+    }
+
+    // mixes * rsqrt * scale[group] + base
+    Float Scaled(int64_t m, int group) const { return mix_[m] * rsqrt_ * args_.scale[group] + args_.base[m]; }
+
+    // pre = sigmoid(.) + eps, post = 2 * sigmoid(.)
+    void Gates(int64_t i) {
+        mix_[i] = Sigmoid(Scaled(i, 0)) + args_.eps;
+        mix_[n_ + i] = 2.0f * Sigmoid(Scaled(n_ + i, 1));
     }
 
     // The other `rounds` rounds. In float32 they end in a cycle, nearly always of one state: found as Brent does, and of what is
     // left only the part of a cycle is computed. 2^31 rounds, which nothing could interrupt, take no longer than thousands do.
     __attribute__((noinline)) void Finish(Float* c, int64_t rounds) const {
         Float seen[kCapacity * kCapacity];
-        const size_t bytes = n * n * sizeof(Float);
+        const size_t bytes = n_ * n_ * sizeof(Float);
         std::memcpy(static_cast<void*>(seen), c, bytes);
         int64_t since = 0, span = 1;  // rounds from `seen` to c, and to the next state to remember
         while (rounds > 0) {
@@ -74,56 +108,48 @@ struct Mixer {
         }
     }
 
-    // C = softmax over j + eps
-    void Softmax(Float* c) const {
-        for (int i = 0; i < n; ++i) {
-            Float* row = c + i * n;
-            Float top = row[0];
-            // A NaN in row[0] stays (the comparison is false); one further on reaches the sum through its own exp.
-            for (int j = 1; j < n; ++j) top = row[j] > top ? row[j] : top;
-            Float sum = {};
-            for (int j = 0; j < n; ++j) {
-                row[j] = Exp(row[j] - top);
-                sum += row[j];
-            }
-            const Float inverse = 1.0f / sum;
-            for (int j = 0; j < n; ++j) row[j] = row[j] * inverse + args.eps;
+    // C[i, :] = softmax over j + eps
+    void Softmax(int64_t i) {
+        Float* row = Comb() + i * n_;
+        for (int j = 0; j < n_; ++j) row[j] = Scaled(2 * n_ + i * n_ + j, 2);
+        Float top = row[0];
+        // A NaN in row[0] stays (the comparison is false); one further on reaches the sum through its own exp.
+        for (int j = 1; j < n_; ++j) top = row[j] > top ? row[j] : top;
+        Float sum = {};
+        for (int j = 0; j < n_; ++j) {
+            row[j] = Exp(row[j] - top);
+            sum += row[j];
         }
+        const Float inverse = 1.0f / sum;
+        for (int j = 0; j < n_; ++j) row[j] = row[j] * inverse + args_.eps;
     }
 
     // C[i, j] /= sum_j C[i, j] + eps: one division per sum, its rounding is within the 1 ulp the next step corrects anyway.
     void NormalizeRows(Float* c) const {
-        for (int i = 0; i < n; ++i) {
-            Float sum = c[i * n];
-            for (int j = 1; j < n; ++j) sum += c[i * n + j];
-            const Float inverse = 1.0f / (sum + args.eps);
-            for (int j = 0; j < n; ++j) c[i * n + j] *= inverse;
+        for (int i = 0; i < n_; ++i) {
+            Float sum = c[i * n_];
+            for (int j = 1; j < n_; ++j) sum += c[i * n_ + j];
+            const Float inverse = 1.0f / (sum + args_.eps);
+            for (int j = 0; j < n_; ++j) c[i * n_ + j] *= inverse;
         }
     }
 
     // C[i, j] /= sum_i C[i, j] + eps
     void NormalizeColumns(Float* c) const {
-        for (int j = 0; j < n; ++j) {
+        for (int j = 0; j < n_; ++j) {
             Float sum = c[j];
-            for (int i = 1; i < n; ++i) sum += c[i * n + j];
-            const Float inverse = 1.0f / (sum + args.eps);
-            for (int i = 0; i < n; ++i) c[i * n + j] *= inverse;
+            for (int i = 1; i < n_; ++i) sum += c[i * n_ + j];
+            const Float inverse = 1.0f / (sum + args_.eps);
+            for (int i = 0; i < n_; ++i) c[i * n_ + j] *= inverse;
         }
     }
 
-    void StorePostAndComb(int64_t token, int64_t count) const {
-        const float* lanes = reinterpret_cast<const float*>(mix);
-        for (int64_t lane = 0; lane < count; ++lane) {
-            float* post = args.post + (token + lane) * n;
-            float* comb = args.comb + (token + lane) * n * n;
-            for (int j = 0; j < n; ++j) post[j] = lanes[(n + j) * kLanes + lane];
-            for (int k = 0; k < n * n; ++k) comb[k] = lanes[(2 * n + k) * kLanes + lane];
-        }
-    }
-
-    void Pre(int64_t lane, float* pre) const {
-        for (int i = 0; i < n; ++i) pre[i] = ShortNan(reinterpret_cast<const float*>(mix)[i * kLanes + lane]);
-    }
+    const SinkhornArgs& args_;
+    const int n_ = kStreams ? kStreams : args_.streams;
+    Float mix_[(2 + kCapacity) * kCapacity];  // pre | post | comb, a token per lane
+    Float rsqrt_;
+    int64_t firstToken_, count_;
+    int64_t step_;  // < 0: tokens still to load
 };
 
 // y[c] = sum_i pre[i] * x[i, c], float32, ascending i, rounded once.
@@ -149,40 +175,58 @@ struct WeightedSum {
         return sum;
     }
 
-    template <bool kPastCache>
-    void Row() const {
-        const int64_t tokenElements = (kStreams ? kStreams : n) * hidden;
+    template <bool kPastCache, typename Between>
+    void Row(const Between& between) const {
         int64_t column = 0;
-        for (; column + kPairElements <= hidden; column += kPairElements) {
+        while (column + kColumnsBetween <= hidden) {
+            Columns<kPastCache>(column, column + kColumnsBetween);
+            between();
+        }
+        Columns<kPastCache>(column, hidden);
+        if (column == hidden) return;
+        const int64_t rest = hidden - column;
+        StorePart(y + column, Sum([column, rest](const T* row) { return LoadPart(row + column, rest); }), rest);
+    }
+
+private:
+    static constexpr int64_t kColumnsBetween = 16 * kPairElements;
+
+    // The whole pairs of [column, end); column ends behind them.
+    template <bool kPastCache>
+    void Columns(int64_t& column, int64_t end) const {
+        const int64_t tokenElements = (kStreams ? kStreams : n) * hidden;
+        for (; column + kPairElements <= end; column += kPairElements) {
             const int64_t ahead = Ahead<T>(column, hidden, tokenElements);
             StoreSum<kPastCache>(y + column, Sum([column, ahead](const T* row) {
                 Prefetch(row + column, ahead);
                 return LoadPair(row + column);
             }));
         }
-        if (column == hidden) return;
-        const int64_t rest = hidden - column;
-        StorePart(y + column, Sum([column, rest](const T* row) { return LoadPart(row + column, rest); }), rest);
     }
 };
 
 template <typename T, int kStreams>
 static void SinkhornRows(const SinkhornArgs& args, int64_t firstToken, int64_t lastToken) {
     const int n = kStreams ? kStreams : args.streams;
-    Mixer<kStreams> mixer(args);
+    Mixer<kStreams> mixers[2] = {Mixer<kStreams>(args), Mixer<kStreams>(args)};
     float pre[kMaxStreams];
-    for (int64_t token = firstToken; token < lastToken; token += kLanes) {
-        const int64_t count = lastToken - token < kLanes ? lastToken - token : kLanes;
-        mixer.Load(token, count);
-        mixer.Compute();
-        mixer.StorePostAndComb(token, count);
-        for (int64_t lane = 0; lane < count; ++lane) {
+    int current = 0;
+    mixers[current].Start(firstToken, lastToken);
+    for (int64_t token = firstToken; token < lastToken; token += kLanes, current ^= 1) {
+        Mixer<kStreams>& mixer = mixers[current];
+        Mixer<kStreams>& next = mixers[current ^ 1];
+        mixer.Complete();
+        const bool more = lastToken - token > kLanes;
+        if (more) next.Start(token + kLanes, lastToken);
+        const auto between = [&] { if (more) next.Step(); };
+        for (int64_t lane = 0; lane < mixer.Count(); ++lane) {
             mixer.Pre(lane, pre);
+            mixer.StorePostAndComb(lane);
             const int64_t row = token + lane;
             T* y = static_cast<T*>(args.y) + row * args.hidden;
             const WeightedSum<T, kStreams> sum{static_cast<const T*>(args.x) + row * n * args.hidden, y, pre, n, args.hidden};
-            if (args.bypassCache && reinterpret_cast<uintptr_t>(y) % kVectorBytes == 0) sum.template Row<true>();
-            else sum.template Row<false>();
+            if (args.bypassCache && reinterpret_cast<uintptr_t>(y) % kVectorBytes == 0) sum.template Row<true>(between);
+            else sum.template Row<false>(between);
         }
     }
     if (args.bypassCache) StreamFence();

@@ -10,6 +10,7 @@ enum class Element : int32_t { kFloat32, kFloat16, kBfloat16 };
 
 constexpr int32_t kMaxStreams = 16;    // hc_mult
 constexpr int64_t kTokensPerBlock = 16;  // a whole number of SIMD lanes on every instruction set
+constexpr int64_t kMixedPerBlock = 128;  // tokens of a sinkhorn call: streaming x hides the weights of all but the first few
 
 struct InvRmsArgs {
     const void* x;      // [T, elementsPerToken]
