@@ -42,9 +42,9 @@ def verify(model_dir, map_dirs, dtype, batch, length, seed, html):
     report = compare(model_dir, map_dirs=map_dirs, dtype=_dtype(dtype), batch=batch, length=length, seed=seed)
     click.echo(printable(str(report)))
     if html:
-        from .onboarding.page import write
+        from .onboarding.page import page, write
 
-        write(report, html)
+        write(page(report), html)
     if not report.passed:
         raise SystemExit(_FINDINGS)
 
@@ -123,8 +123,9 @@ def generate(model_dir, prompt, chat, system, max_tokens, seed, ignore_eos, map_
 @click.option("--context", type=click.IntRange(2), default=512, show_default=True, help="Tokens of a window.")
 @click.option("--stride", type=click.IntRange(1), help="New tokens of a window; the others are context.  [default: half of it]")
 @click.option("--max-tokens", type=click.IntRange(2), help="Only so many of the text.")
+@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page, too, with the loss along the text.")
 @_model_options
-def perplexity(model_dir, file, context, stride, max_tokens, map_dirs, dtype, threads):
+def perplexity(model_dir, file, context, stride, max_tokens, html, map_dirs, dtype, threads):
     """Perplexity of a text file: exp of the mean negative log likelihood of its tokens.
 
     Every token but the first is scored once, with at least context - stride tokens before it (in the first window with what there is).
@@ -146,3 +147,8 @@ def perplexity(model_dir, file, context, stride, max_tokens, map_dirs, dtype, th
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     click.echo(str(result))
+    if html:
+        from .onboarding.page import write
+        from .onboarding.page_perplexity import page
+
+        write(page(result, model_dir, file), html)

@@ -1,5 +1,7 @@
 """`custom-ops onboard verify`: what is printed, and the exit codes."""
 
+import re
+
 import pytest
 
 pytest.importorskip("transformers")  # the extra `onboard`
@@ -107,3 +109,35 @@ def test_perplexity(text_dir, tmp_path):
     done = run("perplexity", text_dir, tmp_path / "text.txt", "--context", 16, "--stride", 16)
     assert done.exit_code == 2 and "stride must be 1 to context - 1 = 15" in done.output
     assert run("perplexity", text_dir, tmp_path / "none.txt").exit_code == 2
+
+
+def test_perplexity_page(text_dir, tmp_path):
+    (tmp_path / "text.txt").write_text("the sea is blue, the sky is wide & the sea <is> blue\n" * 40)
+    page = tmp_path / "page.html"
+    done = run("perplexity", text_dir, tmp_path / "text.txt", "--context", 16, "--html", page)
+    assert done.exit_code == 0, done.output
+    text, (_, value, *rest) = page.read_text(), done.stdout.split()
+    tokens = int(rest[rest.index("over") + 1])
+    assert f"<td style='text-align:left'>{value}</tr>" in text and f"{tokens} tokens scored in" in text and "lfm2, 4 blocks, hybrid" in text
+    assert "tokens/s" in text and str(text_dir) in text and list(tmp_path.glob("page.html.*")) == []
+    curves = [curve.split("'")[1].split() for curve in text.split("<polyline ")[1:]]
+    each = -(-tokens // 300)
+    assert each > 1 and [len(points) for points in curves] == [-(-tokens // each)] * 2
+    assert len(re.findall(r"<td>\d+ to \d+<td>", text)) == 10 and "nan" not in text and "<script" not in text
+
+
+def test_perplexity_page_of_known_losses(tmp_path):
+    """The curves show the losses that were measured: means of pieces, and the mean so far, whose end is the result."""
+    import torch
+
+    from custom_ops.onboarding.page_perplexity import page
+    from custom_ops.onboarding.perplexity import Perplexity
+
+    losses = torch.tensor([4.0, 2.0, 0.0, 2.0], dtype=torch.float64)
+    text = page(Perplexity(7.389, 2.0, 4, 2.0, losses, ((0, 1, 3), (1, 3, 5)), "llama <x>"), "models/a&b", "t.txt")
+    thin, running = (curve.split("'")[1] for curve in text.split("<polyline ")[1:])
+    heights = [float(point.split(",")[1]) for point in thin.split()]
+    assert heights == [0.5, 135.5, 270.5, 135.5]  # 4 is at the top, 0 at the bottom of 270
+    assert [float(point.split(",")[1]) for point in running.split()] == [0.5, 68.0, 135.5, 135.5]
+    assert "<td>1 to 2<td><td>3.0000<td>20.086" in text and "<td>3 to 4<td><td>1.0000<td>2.718" in text
+    assert "models/a&amp;b (llama &lt;x&gt;)" in text and "2.0 tokens/s, 2.0 s (measured)" in text

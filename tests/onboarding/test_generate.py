@@ -183,3 +183,4 @@ def test_perplexity_is_that_of_transformers(name, folders, rng):
         total += sum(-logits[t - 1 - begin].double().log_softmax(-1)[tokens[t]].item() for t in range(first, end))
     assert math.isclose(ours.nll, total / 149, rel_tol=1e-5) and math.isclose(ours.value, math.exp(ours.nll))
     assert ours.tokens == 149 and seen[-1] == (len(seen), len(seen)) and "perplexity" in str(ours)
+    assert ours.losses.shape == (149,) and math.isclose(ours.losses.mean().item(), ours.nll) and len(ours.windows) == len(seen)

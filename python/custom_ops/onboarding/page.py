@@ -1,4 +1,4 @@
-"""The report of verify as one HTML file without scripts or links: table, errors on a logarithmic scale, and the finding."""
+"""Reports as one HTML file without scripts or links; here that of verify: table, errors on a logarithmic scale, and the finding."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ table{border-collapse:collapse;width:100%}td,th{padding:.3em .6em;text-align:rig
 td:nth-child(-n+2),th:nth-child(-n+2){text-align:left}.no{color:#c00;font-weight:bold}.bar{height:.7em;background:#48c}
 .bar.no{background:#c00}.track{width:12em;background:#8883;position:relative}
 .gate{position:absolute;top:0;bottom:0;width:2px;background:#000}
+svg{width:100%;height:auto;margin:1em 0}svg text{fill:currentColor;font:12px system-ui,sans-serif}
 @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}.gate{background:#fff}}"""
 _LOWEST = -9  # power of ten at the left end of a bar
 
 
-def write(report: Report, path: str | os.PathLike) -> None:
+def write(text: str, path: str | os.PathLike) -> None:
     """The file appears complete or not at all."""
     path = os.fspath(path)
     handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=os.path.basename(path) + ".")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page(report))
+            file.write(text)
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
@@ -32,17 +33,22 @@ def write(report: Report, path: str | os.PathLike) -> None:
         raise
 
 
+def document(title: str, *body: str) -> str:
+    head = f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(title)}</title><style>{_STYLE}</style>"
+    return "\n".join([head, f"<h1>{escape(title)}</h1>", *body, "</html>\n"])
+
+
 def page(report: Report) -> str:
     dtype, (batch, length) = str(report.dtype).removeprefix("torch."), report.tokens
     title = f"{report.model_type}: {'agrees with transformers' if report.passed else 'differs from transformers'}"
     head = ("phase", "checkpoint", "largest difference", "allowed", "", "NMSE", "reference's std", "top-1", "")
-    return "\n".join([
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(title)}</title><style>{_STYLE}</style>",
-        f"<h1>{escape(title)}</h1><p>{escape(report.model_dir)}: {dtype}, {batch} x {length} tokens, measured in {report.seconds:.1f} s. "
+    return document(
+        title,
+        f"<p>{escape(report.model_dir)}: {dtype}, {batch} x {length} tokens, measured in {report.seconds:.1f} s. "
         "Bars are the largest difference on a logarithmic scale, the line in them what is allowed.</p>",
         "<table><tr>" + "".join(f"<th>{name}" for name in head) + "</tr>", *map(_row, report.all()), "</table>",
         *(f"<p class=no>{escape(line)}</p>" for line in (report.finding.lines() if report.finding else ())),
-        *_blocks(report), "</html>\n"])
+        *_blocks(report))
 
 
 def _row(m: Measure) -> str:

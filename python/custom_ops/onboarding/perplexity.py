@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -21,10 +21,17 @@ class Perplexity:
     nll: float  # mean, nats
     tokens: int  # that were scored
     seconds: float
+    losses: Tensor = field(repr=False, compare=False)  # [tokens] float64, nats: of token 1 and on
+    windows: tuple[tuple[int, int, int], ...] = field(repr=False, default=())  # see windows()
+    model: str = ""  # its type, memory and dtype
 
     def __str__(self) -> str:
-        speed = self.tokens / self.seconds if self.seconds else math.inf
-        return f"perplexity {self.value:.5f} ({self.nll:.6f} nats) over {self.tokens} tokens in {self.seconds:.1f} s ({speed:.1f}/s)"
+        return f"perplexity {self.value:.5f} ({self.nll:.6f} nats) over {self.tokens} tokens in {self.seconds:.1f} s ({self.speed:.1f}/s)"
+
+    @property
+    def speed(self) -> float:
+        """Scored tokens a second."""
+        return self.tokens / self.seconds if self.seconds else math.inf
 
 
 def windows(count: int, context: int, stride: int) -> list[tuple[int, int, int]]:
@@ -49,18 +56,20 @@ def perplexity(model: LlmModel, tokens: Sequence[int], context: int = 512, strid
     """
     if len(tokens) < 2:
         raise ValueError(f"perplexity needs at least 2 tokens, got {len(tokens)}")
-    begin, total = time.perf_counter(), 0.0
+    begin, losses = time.perf_counter(), []
     ids = torch.tensor([list(tokens)], device=model.device)
     pieces = windows(len(tokens), context, stride or max(1, context // 2))
     for done, (start, first, end) in enumerate(pieces):
         hidden = model.hidden_states(ids[:, start : end - 1])[:, first - 1 - start :]
-        total += sum(nll(model.head(hidden[:, i : i + _ROWS])[0], ids[0, first + i : min(first + i + _ROWS, end)])
-                     for i in range(0, end - first, _ROWS))
+        losses += [_nll(model.head(hidden[:, i : i + _ROWS])[0], ids[0, first + i : min(first + i + _ROWS, end)])
+                   for i in range(0, end - first, _ROWS)]
         progress(done + 1, len(pieces))
-    count = len(tokens) - 1
-    return Perplexity(math.exp(total / count), total / count, count, time.perf_counter() - begin)
+    each = torch.cat(losses)
+    mean, a = each.mean().item(), model.architecture
+    kind = f"{a.model_type}, {len(a.layers)} blocks, {a.memory_kind()} memory, {str(model.dtype).removeprefix('torch.')}"
+    return Perplexity(math.exp(mean), mean, len(each), time.perf_counter() - begin, each, tuple(pieces), kind)
 
 
-def nll(logits: Tensor, targets: Tensor) -> float:
-    """Sum of -log softmax(logits [n, vocab])[targets [n]]."""
-    return torch.nn.functional.cross_entropy(logits.double(), targets, reduction="sum").item()
+def _nll(logits: Tensor, targets: Tensor) -> Tensor:
+    """-log softmax(logits [n, vocab])[targets [n]], float64."""
+    return torch.nn.functional.cross_entropy(logits.double(), targets, reduction="none").cpu()
