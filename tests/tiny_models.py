@@ -127,6 +127,10 @@ WITH_TOWERS = {  # model_type: (configuration class, model class); their text mo
 }
 
 
+#: Of these, what LlmModel refuses.
+UNSUPPORTED = ("gemma4", "llama4_text")
+
+
 def build_with_towers(model_type: str):
     transformers = pytest.importorskip("transformers")
     config, model = WITH_TOWERS[model_type]

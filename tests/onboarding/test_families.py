@@ -5,7 +5,8 @@ import pytest
 import torch
 
 pytest.importorskip("transformers")  # the extra `onboard`
-from tiny_models import COMMON, DELTA_RULE, FAMILIES, LARGER, VARIANTS, build, build_variant  # noqa: E402
+from tiny_models import (COMMON, DELTA_RULE, FAMILIES, LARGER, UNSUPPORTED, VARIANTS, WITH_TOWERS, build, build_variant,  # noqa: E402
+                         build_with_towers)
 
 from custom_ops.onboarding.model import LlmModel  # noqa: E402
 from custom_ops.onboarding.source import open_source  # noqa: E402
@@ -110,15 +111,28 @@ def test_text_part_of_models_with_vision(model_type, tmp_path):
         text["rope_parameters"] = MROPE
     torch.manual_seed(0)
     model = AutoModelForImageTextToText.from_config(AutoConfig.for_model(model_type, text_config=text, vision_config=vision)).float()
+    scatter(model).save_pretrained(tmp_path)
+    report = verify(tmp_path)
+    assert report.passed, str(report)
+    assert make_plan(open_source(tmp_path), load(tmp_path)).ignored
+
+
+def scatter(model):
+    """Weights from N(0, 0.2), those of norms around what they are."""
     for name, parameter in model.named_parameters():
         if "norm" in name:
             parameter.add_(torch.randn_like(parameter) * 0.2)
         else:
             parameter.normal_(0, 0.2)
-    model.save_pretrained(tmp_path)
+    return model
+
+
+@pytest.mark.parametrize("model_type", [name for name in WITH_TOWERS if name not in UNSUPPORTED])
+def test_text_part_beside_towers_of_as_many_blocks(model_type, tmp_path):
+    torch.manual_seed(0)
+    scatter(build_with_towers(model_type).float()).save_pretrained(tmp_path)
     report = verify(tmp_path)
     assert report.passed, str(report)
-    assert make_plan(open_source(tmp_path), load(tmp_path)).ignored
 
 
 @pytest.mark.parametrize("name", ["lfm2", "qwen3_5_text"])

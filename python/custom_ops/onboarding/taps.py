@@ -66,16 +66,21 @@ class Reference:
         self.norm = self._module(source.paths.model["final_layernorm"])
 
     def _blocks(self) -> nn.ModuleList:
-        count, path = len(self.source.paths.layers), self.source.paths.model["blocks"]
+        """At the path of the checkpoint; or, where transformers moved it, of the same last name with embedding and norm beside it: towers
+        of other modalities may have as many blocks."""
+        count, path, paths = len(self.source.paths.layers), self.source.paths.model["blocks"], self.source.paths.model
         for name, module in self.model.named_modules():
-            if isinstance(module, nn.ModuleList) and len(module) == count and (name == path or name.endswith(path.rpartition(".")[2])):
+            if not isinstance(module, nn.ModuleList) or len(module) != count or not name.endswith(path.rpartition(".")[2]):
+                continue
+            beside = (_beside(name, paths[key]) for key in ("embed", "final_layernorm"))
+            if name == path or all(self.find(self.model, one) is not None for one in beside):
                 self.prefix = name
                 return module
         raise OnboardingError(f"the reference {type(self.model).__name__} has no list of {count} blocks called {path}")
 
     def _module(self, path: str) -> nn.Module:
         """At the path of the checkpoint; or, where transformers moved it, beside the blocks under the same last name."""
-        beside = ".".join([*self.prefix.split(".")[:-1], path.rpartition(".")[2]])
+        beside = _beside(self.prefix, path)
         for name in (path, beside):
             found = self.find(self.model, name)
             if found is not None:
@@ -105,6 +110,11 @@ class Reference:
         return _checkpoints(self.blocks, self.norm)
 
 
+def _beside(name: str, path: str) -> str:
+    """The last step of `path` where `name` is."""
+    return ".".join([*name.split(".")[:-1], path.rpartition(".")[2]])
+
+
 def checkpoints(model: LlmModel) -> Taps:
     return _checkpoints(model.blocks, model.final_layernorm)
 
@@ -126,8 +136,8 @@ def _load(folder: Path, dtype: torch.dtype) -> nn.Module:
     local = {"trust_remote_code": False, "local_files_only": True}
     try:
         kind = type(transformers.AutoConfig.from_pretrained(folder, **local))
-        # Models of text and images have no causal class of their own; their text part runs without an image.
-        classes = transformers.AutoModelForCausalLM, transformers.AutoModelForImageTextToText
+        # Models of text and images or sound have no causal class of their own; their text part runs without these.
+        classes = transformers.AutoModelForCausalLM, transformers.AutoModelForImageTextToText, transformers.AutoModelForMultimodalLM
         auto = next((auto for auto in classes if kind in auto._model_mapping.keys()), classes[0])
         return auto.from_pretrained(folder, dtype=dtype, attn_implementation="eager", use_safetensors=True, **local)
     except (ValueError, OSError) as error:
