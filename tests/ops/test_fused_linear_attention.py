@@ -56,6 +56,23 @@ def test_value_regimes(kind, regime, dtype, rng):
     assert_matches_oracle(layer, call, run(layer, call), regime)
 
 
+def test_decayed_state_becomes_zero_and_only_there(rng):
+    """Subnormal numbers would stay in the state for ever; the arithmetic of others on these threads keeps them."""
+    layer = Layer(Hk=1, Hv=64, dk=64, dv=64)
+    call = layer.tensors(rng, 1, 1)
+    call["qkv"].zero_()
+    call["conv_state"].zero_()
+    call["gate"].fill_(-1)
+    call["recurrent_state"].fill_(1e-37)
+    states = []
+    for _ in range(5):
+        call["recurrent_state"] = run(layer, call)[2]
+        states.append(call["recurrent_state"])
+    torch.testing.assert_close(states[0], torch.full_like(states[0], 1e-37 / np.e), rtol=1e-6, atol=0)
+    assert (states[-1] == 0).all()
+    assert (torch.full((1 << 20,), 1e-40) * 0.5 > 0).all()
+
+
 def test_512_identical_tokens(rng):
     layer = Layer(Hk=1, Hv=1, dk=64, dv=64)
     call = layer.tensors(rng, 1, 512, "identical")

@@ -184,6 +184,8 @@ private:
         float* after = sequence_.state ? sequence_.state + place : nullptr;
         float* values = activations_ + ValueOffset(head);
         int64_t column = FirstStripOf(head) * kStripColumns;
+        // A row of S whose key element stays 0 only decays; as a subnormal number it would stay for ever (0.6 ulp rounds to 1).
+        const FlushSubnormals flush;
         if (sequence_.tokens == 1) Step<kRowDecay, kStepVectors>(block, values, before, after, end, column);
         while (column < end) {
             float* rows = strips_ + (head * stripsPerHead_ * kStripColumns + column - firstStrip_ * kStripColumns) * args_.keyDim;
