@@ -174,7 +174,7 @@ case $command in
     $python examples/hc_pre_sinkhorn.py "${args[@]}" ;;
   test)
     echo "toolkit: $(toolkit)"
-    setup test,onboard,gguf,onnx
+    setup test,onboard,gguf,mnn,onnx
     setup_llama_cpp
     run_tests ;;
   demo-npu)

@@ -3,11 +3,11 @@ perplexity far below the vocabulary and text that continues. The text is Python'
 
 import json
 import os
-import shutil
 import tempfile
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 IDS = 512
@@ -38,18 +38,28 @@ def texts() -> tuple[str, str]:
     return "\n".join(whole[4:]), "\n".join(whole[:4])
 
 
-def trained(name: str, folder: Path) -> Path:
-    """A model directory with a trained model and its tokenizer; in CUSTOM_OPS_CACHE_DIR, where that is set, for the next time."""
-    folder = Path(os.environ.get("CUSTOM_OPS_CACHE_DIR", folder)) / f"trained_{name}_{zlib.crc32(Path(__file__).read_bytes()):08x}"
-    if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=folder.name))
-        _save(name, made)
-        try:
+def trained(name: str, tmp_path_factory) -> Path:
+    """A model directory with a trained model and its tokenizer, made once for all processes of a run; in CUSTOM_OPS_CACHE_DIR, where that
+    is set, for the next run too."""
+    from filelock import FileLock
+
+    given, base = os.environ.get("CUSTOM_OPS_CACHE_DIR"), tmp_path_factory.getbasetemp()
+    parent = Path(given) if given else base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = parent / f"trained_{name}_{zlib.crc32(Path(__file__).read_bytes()):08x}"
+    parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            made = Path(tempfile.mkdtemp(dir=parent, prefix=folder.name))
+            _save(name, made)
             made.rename(folder)
-        except OSError:  # another process was first
-            shutil.rmtree(made)
     return folder
+
+
+def perplexity(logits, tokens) -> float:
+    """Of tokens [L] under logits [L, vocab]; NumPy, float64."""
+    logits = np.asarray(logits, np.float64)[:-1]
+    losses = np.logaddexp.reduce(logits, -1) - logits[np.arange(len(logits)), tokens[1:]]
+    return float(np.exp(losses.mean()))
 
 
 def _save(name: str, folder: Path) -> None:

@@ -71,6 +71,15 @@ def _load(model_dir, map_dirs, dtype, threads):
     return text, load(model_dir, map_dirs=map_dirs, dtype=_dtype(dtype) if dtype else None)
 
 
+def _load_mnn(model_dir, path, dtype, threads):
+    from .onboarding.export.mnn.runtime import MnnModel
+    from .onboarding.text import Text
+
+    if dtype:
+        raise click.UsageError("--dtype is of the checkpoint's weights; an export has its own")
+    return Text(model_dir), MnnModel(path, threads or 1)
+
+
 @click.command()
 @click.argument("model_dir", type=click.Path(file_okay=False))
 @click.option("--prompt", "-p", required=True, help="Text to go on with; - reads standard input.")
@@ -84,14 +93,16 @@ def _load(model_dir, map_dirs, dtype, threads):
 @click.option("--repetition-penalty", type=float, default=1.0)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--ignore-eos", is_flag=True, help="Go on after the token that ends a text.")
+@click.option("--mnn", type=click.Path(dir_okay=False), metavar="FILE", help="Run this export of the model in MNN, on --threads (1).")
 @_model_options
-def generate(model_dir, prompt, chat, system, max_tokens, seed, ignore_eos, map_dirs, dtype, threads, **sampling):
+def generate(model_dir, prompt, chat, system, max_tokens, seed, ignore_eos, mnn, map_dirs, dtype, threads, **sampling):
     """Continue a text; tokens are shown as they come, their speed at the end.
 
     \b
     Examples:
       custom-ops onboard generate models/lfm2-350m -p "The sea is"
       custom-ops onboard generate models/lfm2-350m --chat -p "Why is the sky blue?" --temperature 0.7 --top-p 0.9
+      custom-ops onboard generate models/lfm2-350m --mnn lfm2.mnn -p "The sea is"
     \b
     Exit codes: 0 fine, 2 a file cannot be read.
     """
@@ -105,7 +116,7 @@ def generate(model_dir, prompt, chat, system, max_tokens, seed, ignore_eos, map_
         options = Sampling(**sampling)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    text, model = _load(model_dir, map_dirs, dtype, threads)
+    text, model = _load_mnn(model_dir, mnn, dtype, threads) if mnn else _load(model_dir, map_dirs, dtype, threads)
     prompt = click.get_text_stream("stdin").read() if prompt == "-" else prompt
     ids = text.chat(prompt, system) if chat else text.encode(prompt)
     if not ids:
@@ -114,7 +125,7 @@ def generate(model_dir, prompt, chat, system, max_tokens, seed, ignore_eos, map_
     for token in session.generate(ids, max_tokens, options, stops=frozenset() if ignore_eos else text.stops, seed=seed):
         click.echo(printable(stream.put(token)), nl=False)
     click.echo(printable(stream.end()))
-    click.echo(f"{session.speed}, {model.architecture.memory_kind()} memory {session.memory.nbytes() / 2**20:.1f} MiB", err=True)
+    click.echo(f"{session.speed}, {session.memory.kind} memory {session.memory.nbytes() / 2**20:.1f} MiB", err=True)
 
 
 @click.command()

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from trained_models import MODELS, texts, trained
 
 
 @pytest.fixture
@@ -31,3 +32,16 @@ def saved(tmp_path_factory):
 def folders(saved):
     """Variant of tiny_models -> the folder it is saved in."""
     return lambda name: saved(name)[1]
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def real(request, tmp_path_factory):
+    """A model that was trained: folder, transformers' model, tokenizer and text held back."""
+    import tokenizers
+    import transformers
+
+    torch.set_num_threads(1)
+    folder = trained(request.param, tmp_path_factory)
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+    return folder, model, tokenizer, texts()[1]

@@ -1,13 +1,10 @@
 """Exported GGUF files in llama.cpp: logits, decode and perplexity against transformers, tokens against the tokenizer itself."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
 from gguf_models import MODELS, SPECIAL, TEXTS, TOKENIZERS, rewrite, save_model, save_tokenizer
-from trained_models import MODELS as TRAINED
-from trained_models import texts, trained
+from trained_models import perplexity
 
 from custom_ops.onboarding import OnboardingError
 from custom_ops.onboarding.export import export
@@ -41,12 +38,6 @@ def exported(tmp_path_factory):
 
 def nmse(got, want):
     return float(((got - want) ** 2).sum() / (want**2).sum())
-
-
-def perplexity(logits, tokens):
-    logits = np.asarray(logits, np.float64)[:-1]
-    losses = np.logaddexp.reduce(logits, -1) - logits[np.arange(len(logits)), tokens[1:]]
-    return math.exp(losses.mean())
 
 
 #: normalised mean square error, largest error of a logit, relative error of perplexity; models with logits of standard deviation 2 to 6.
@@ -158,19 +149,6 @@ def test_a_process_that_fails_is_an_error(exported, tmp_path):
 # --- models that were trained: perplexity and continuations that mean something
 
 RELATIVE = {"f32": 1e-5, "f16": 1e-3, "q8_0": 5e-3}  # of perplexity; measured 1e-6, 1e-4 and 1e-3
-
-
-@pytest.fixture(scope="module", params=TRAINED)
-def real(request, tmp_path_factory):
-    """Folder, transformers' model, tokenizer and 256 held back tokens."""
-    import tokenizers
-    import transformers
-
-    torch.set_num_threads(1)
-    folder = trained(request.param, tmp_path_factory.mktemp(request.param))
-    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
-    return folder, model, tokenizer, texts()[1]
 
 
 @pytest.mark.parametrize("type", RELATIVE)

@@ -18,7 +18,7 @@ from ..errors import OnboardingError, nearest
 from ..source import open_source
 
 #: format -> module of this package
-FORMATS = {"gguf": ".gguf.write", "onnx": ".onnx.write"}
+FORMATS = {"gguf": ".gguf.write", "mnn": ".mnn.write", "onnx": ".onnx.write"}
 
 
 @dataclass

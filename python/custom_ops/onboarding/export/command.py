@@ -29,7 +29,7 @@ def command(model_dir, format, output, type, no_tokenizer, pre, exporter, fold_g
     The weights are streamed: the peak of memory is the largest tensor, not the model (onnx: and what the
     exporter needs). The file appears when it is complete.
     """
-    given = {"gguf": {"type": type, "pre": pre, "tokenizer": False if no_tokenizer else None},
+    given = {"gguf": {"type": type, "pre": pre, "tokenizer": False if no_tokenizer else None}, "mnn": {},
              "onnx": {"exporter": exporter, "fold_gates": fold_gates or None, "function": False if no_function else None}}
     options = {name: value for name, value in given[format].items() if value is not None}
     _refuse_others(given, format)

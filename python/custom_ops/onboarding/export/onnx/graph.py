@@ -27,7 +27,7 @@ def build(architecture: Architecture, exporter: str, fold=None):
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # of tracing and of deprecation; the result is checked
         proto = _EXPORTERS[exporter](model, tokens)
-    _rename(proto)
+    rename(proto)
     return proto, model.nodes, model.folded
 
 
@@ -58,7 +58,7 @@ def _export(model: Traceable, tokens: torch.Tensor):
     return program.model_proto
 
 
-def _rename(proto) -> None:
+def rename(proto) -> None:
     """Parameters get their names in LlmModel; what tells of the exporting machine is dropped."""
     graph = proto.graph
     for value in graph.input:

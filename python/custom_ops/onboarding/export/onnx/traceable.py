@@ -52,10 +52,14 @@ class Traceable(nn.Module):
         return node
 
     def forward(self, tokens: Tensor) -> Tensor:
-        call, x = _Call(tokens), self.llm.embedded(tokens)
+        return self.llm.head(self.hidden(tokens, GraphCall(tokens)))
+
+    def hidden(self, tokens: Tensor, call: GraphCall) -> Tensor:
+        """What the head takes, [B, L, hidden]."""
+        x = self.llm.embedded(tokens)
         for block in self.llm.blocks:
             x = block(x, call)
-        return self.llm.head(self.llm.final_layernorm(x))
+        return self.llm.final_layernorm(x)
 
 
 def _fill(model: LlmModel) -> None:
@@ -67,7 +71,7 @@ def _fill(model: LlmModel) -> None:
 
 def _require_exportable(architecture: Architecture) -> None:
     if architecture.streams is not None:
-        raise OnboardingError("ONNX files with hyper-connections are not written: no runtime of them has the operators")
+        raise OnboardingError("graphs with hyper-connections are not written: no runtime of them has the operators")
     for index, layer in enumerate(architecture.layers):
         rotary = layer.mixer.rotary if layer.is_attention else None
         if rotary is not None and depends_on_length(rotary):
@@ -75,13 +79,14 @@ def _require_exportable(architecture: Architecture) -> None:
                                   "graph can choose")
 
 
-class _Call:
-    """What Call is for a forward that starts at token 0, with every length taken from the graph."""
+class GraphCall:
+    """What Call is, with every length taken from the graph. before: tokens that came earlier."""
 
     memory = mask = None
 
-    def __init__(self, tokens: Tensor):
-        self._positions = torch.arange(tokens.shape[1])
+    def __init__(self, tokens: Tensor, before: int | Tensor = 0):
+        self._keys = torch.arange(before + tokens.shape[1])
+        self._positions = self._keys[before:]
         self._rotations: dict[int, tuple[Tensor, Tensor]] = {}
         self._visible: dict[int | None, Visible] = {}
 
@@ -95,7 +100,7 @@ class _Call:
 
     def remember(self, layer: int, window: int | None, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Visible]:
         if window not in self._visible:
-            query, key = self._positions.unsqueeze(1), self._positions
+            query, key = self._positions.unsqueeze(1), self._keys
             seen = key <= query if window is None else (key <= query) & (key > query - window)
             self._visible[window] = Visible(mask=seen)
         return k, v, self._visible[window]
@@ -106,9 +111,14 @@ class _Attention(Attention):
         return self._explicit(q, k, v, visible)
 
 
-class _Norm(Norm):
+class TraceableNorm(Norm):
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x) if self.spec.kind == "layer" else _rms(x, self.spec.eps) * self.weight
+
+
+class TraceableRmsNorm(nn.RMSNorm):
+    def forward(self, x: Tensor) -> Tensor:
+        return _rms(x, self.eps) * self.weight
 
 
 class _GatedDeltaNet(GatedDeltaNet):
@@ -119,7 +129,7 @@ class _GatedDeltaNet(GatedDeltaNet):
         out = self.emit(self.in_proj_qkv(x).transpose(1, 2), a, b, self.conv1d.weight)
         z = self.in_proj_z(x).unflatten(-1, (self.num_v_heads, self.head_v_dim))
         gate = F.silu(z) if self.output_gate == "silu" else torch.sigmoid(z)
-        return self.out_proj((self.norm.weight * _rms(out, self.norm_eps) * gate).flatten(-2))
+        return self.out_proj((self.norm(out) * gate).flatten(-2))
 
 
 class _ShortConv(ShortConv):
@@ -132,7 +142,7 @@ class _ShortConv(ShortConv):
         return self.out_proj(out)
 
 
-class _Experts(Experts):
+class TraceableExperts(Experts):
     """Every expert sees every token; what it was not chosen for has weight 0."""
 
     def forward(self, tokens: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
@@ -147,4 +157,5 @@ def _rms(x: Tensor, eps: float) -> Tensor:
     return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
 
 
-_TRACEABLE = {Attention: _Attention, Norm: _Norm, GatedDeltaNet: _GatedDeltaNet, ShortConv: _ShortConv, Experts: _Experts}
+_TRACEABLE = {Attention: _Attention, Norm: TraceableNorm, nn.RMSNorm: TraceableRmsNorm, GatedDeltaNet: _GatedDeltaNet,
+              ShortConv: _ShortConv, Experts: TraceableExperts}
