@@ -113,6 +113,19 @@ def test_activations(act, tmp_path):
     require_equal("phi", MnnModel(tmp_path / "model.mnn")(TOKENS), load(tmp_path)(TOKENS))
 
 
+@pytest.mark.parametrize("name, changes, kind", [
+    ("llama", dict(hidden_size=36, head_dim=6, intermediate_size=50, vocab_size=97), "kv"),
+    ("qwen3_next", dict(hidden_size=42, linear_value_head_dim=10, linear_key_head_dim=6, head_dim=8, num_experts=3), "hybrid"),
+    ("lfm2", dict(layer_types=["conv"] * 4), "recurrent"), ("qwen3_5_text", dict(layer_types=["linear_attention"] * 4), "recurrent")])
+def test_sizes_and_layers(name, changes, kind, tmp_path):
+    """Sizes that MNN's blocks of 4 channels do not divide; models without attention, which have no keys and values."""
+    build_variant(name, **changes).save_pretrained(tmp_path)
+    export(tmp_path, "mnn", tmp_path / "model.mnn")
+    model = MnnModel(tmp_path / "model.mnn")
+    require_equal(name, in_pieces(model, 30, *[1] * 10, 8), load(tmp_path)(TOKENS))
+    assert model.new_memory().kind == kind
+
+
 def test_constants_keep_their_bits(folders, exported, tmp_path, monkeypatch):
     """The JSON form of MNN's converter has six decimals: rotary frequencies of 5e-5 would be 6 % off, and far tokens elsewhere."""
     tokens = TOKENS.repeat(1, 10)
