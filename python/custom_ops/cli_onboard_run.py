@@ -77,7 +77,10 @@ def _load_mnn(model_dir, path, dtype, threads):
 
     if dtype:
         raise click.UsageError("--dtype is of the checkpoint's weights; an export has its own")
-    return Text(model_dir), MnnModel(path, threads or 1)
+    text, model = Text(model_dir), MnnModel(path, threads or 1)
+    if len(text.tokenizer) > model.vocab:
+        raise click.UsageError(f"--mnn: {path} knows {model.vocab} tokens, the tokenizer of {model_dir} has {len(text.tokenizer)}")
+    return text, model
 
 
 @click.command()

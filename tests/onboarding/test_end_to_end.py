@@ -16,6 +16,7 @@ for module, extra in (("transformers", "onboard"), ("tokenizers", "onboard"), ("
 import onnxruntime  # noqa: E402
 from click.testing import CliRunner  # noqa: E402
 from inputs import SIMULATED  # noqa: E402
+from tiny_models import build_variant  # noqa: E402
 
 import custom_ops  # noqa: E402
 from custom_ops.cli_commands import main  # noqa: E402
@@ -117,6 +118,14 @@ def test_text_of_the_command(real, files, words):
     ours, theirs = command(*arguments), command(*arguments, "--mnn", files["mnn"])
     assert ours.stdout == theirs.stdout and len(ours.stdout.strip()) > 20
     assert "hybrid memory" in theirs.stderr
+
+
+def test_export_of_another_model(real, tmp_path):
+    build_variant("llama").save_pretrained(tmp_path)
+    command("export", tmp_path, "--format", "mnn", "-o", tmp_path / "other.mnn")
+    for options, message in (((), "knows 96 tokens, the tokenizer of"), (("--dtype", "float16"), "--dtype is of the checkpoint")):
+        done = CliRunner().invoke(main, ["onboard", "generate", str(real[0]), "-p", "a", "--mnn", str(tmp_path / "other.mnn"), *options])
+        assert done.exit_code == 2 and message in done.output
 
 
 @pytest.mark.parametrize("soc", SIMULATED)
