@@ -7,10 +7,12 @@
 namespace custom_ops::native {
 
 enum class Element : int32_t { kFloat32, kFloat16, kBfloat16 };
+enum class Activation : int32_t { kSilu, kGeluTanh };
 
 constexpr int32_t kMaxStreams = 16;    // hc_mult
 constexpr int64_t kTokensPerBlock = 16;  // a whole number of SIMD lanes on every instruction set
 constexpr int64_t kMixedPerBlock = 128;  // tokens of a sinkhorn call: streaming x hides the weights of all but the first few
+constexpr int64_t kRowsPerBlock = 8;     // a whole number of cpu_linear's tiles on every instruction set
 
 struct InvRmsArgs {
     const void* x;      // [T, elementsPerToken]
@@ -97,6 +99,44 @@ struct Sequence {
     float* state;                // null: not kept
 };
 
+// y[t, r] = residual[t, r] + sum_k x[t, k] * weight[r, k] + bias[r]
+struct LinearMatrix {
+    const void* weight;    // [rows, columns]
+    const void* bias;      // [rows] or null
+    const void* residual;  // [tokens, rows] or null
+    void* y;               // [tokens, rows]
+    int64_t rows;
+};
+
+struct LinearArgs {
+    const float* x;   // as Kernels::widen makes it
+    Element element;  // of weight, bias, residual and y
+    int64_t tokens, columns;
+};
+
+// One token of every row: norm and rotation of q and k, k and v into the memory, softmax(q k^T scale) v over its slots.
+struct AttentionStepArgs {
+    const void *q, *k, *v;        // [rows, heads, dim], with outputGate [rows, heads, 2, dim]: a query, then its gate; [rows, kvHeads, dim]
+    const float *qNorm, *kNorm;   // [dim] or null
+    const void *cosines, *sines;  // [pairs]
+    void *keys, *values;          // [rows, kvHeads, capacity, dim]: slot `slot` is written, first .. slot are read
+    void* out;                    // [rows, heads, dim]
+    Element element;              // of all but the norms
+    int64_t heads, kvHeads, dim, pairs, capacity, first, slot;
+    bool interleaved, outputGate;
+    double epsilon;
+    float scale;
+};
+
+struct RmsNormArgs {
+    const void* x;        // [tokens, columns]
+    const float* weight;  // [columns]
+    void* y;              // [tokens, columns]
+    Element element;      // of x and y
+    int64_t columns;
+    double epsilon;
+};
+
 struct Kernels {
     const char* name;
     void (*invRms)(const InvRmsArgs& args, int64_t firstToken, int64_t lastToken);
@@ -111,6 +151,17 @@ struct Kernels {
     // strip 0, which writes their window. Nothing else is written by two calls.
     void (*deltaRule)(const DeltaRuleArgs& args, const Sequence& sequence, int64_t keyHead, int64_t firstStrip, int64_t lastStrip);
     int64_t stripColumns;  // of dv; the last strip of a head may have fewer
+    // Rows [firstRow, lastRow) of y, for all tokens. What a row is does not depend on the others of a call.
+    void (*linear)(const LinearMatrix& matrix, const LinearArgs& args, int64_t firstRow, int64_t lastRow);
+    // x [tokens, columns] as float32 in the order in which a row of the same element is loaded; every token is filled up with zeros to a
+    // multiple of wideColumns.
+    void (*widen)(Element element, const void* x, int64_t tokens, int64_t columns, float* wide);
+    int64_t wideColumns;
+    // gate = act(gate) * up, rounded once
+    void (*gate)(Element element, Activation activation, void* gate, const void* up, int64_t elements);
+    // Key head `task` of all rows, numbered through.
+    void (*attentionStep)(const AttentionStepArgs& args, int64_t task);
+    void (*rmsNorm)(const RmsNormArgs& args, int64_t firstToken, int64_t lastToken);
 };
 
 // The table for this host: the widest instruction set it has, or the one named by CUSTOM_OPS_CPU

@@ -11,6 +11,7 @@ from .._fake import check_range
 from ..ops._attn_types import ATTN_TYPES, MAX_TAPS, Heads
 from ..ops.fused_linear_attention import check_heads
 from ..state import LinearAttentionState
+from .few_tokens import Linear, project
 
 
 class _Layer(nn.Module):
@@ -81,15 +82,15 @@ class GatedDeltaNet(_Layer):
         self.norm_eps, self.output_gate = norm_eps, output_gate
         options = {"bias": False, "device": device, "dtype": dtype}
         keys, values = num_k_heads * head_k_dim, num_v_heads * head_v_dim
-        self.in_proj_qkv = nn.Linear(hidden_size, 2 * keys + values, **options)
-        self.in_proj_z = nn.Linear(hidden_size, values, **options)
-        self.in_proj_b = nn.Linear(hidden_size, num_v_heads, **options)
-        self.in_proj_a = nn.Linear(hidden_size, num_v_heads, **options)
+        self.in_proj_qkv = Linear(hidden_size, 2 * keys + values, **options)
+        self.in_proj_z = Linear(hidden_size, values, **options)
+        self.in_proj_b = Linear(hidden_size, num_v_heads, **options)
+        self.in_proj_a = Linear(hidden_size, num_v_heads, **options)
         self.conv1d = _depthwise(2 * keys + values, conv_kernel_size, **options)
         self.A_log = nn.Parameter(torch.empty(num_v_heads, device=device, dtype=dtype))
         self.dt_bias = nn.Parameter(torch.empty(num_v_heads, device=device, dtype=dtype))
         self.norm = nn.RMSNorm(head_v_dim, norm_eps, device=device, dtype=dtype)  # its weight; the gate stands inside the rounding
-        self.out_proj = nn.Linear(values, hidden_size, **options)
+        self.out_proj = Linear(values, hidden_size, **options)
         self.reset_parameters()
         self.register_load_state_dict_pre_hook(_separate_interleaved)
 
@@ -115,12 +116,15 @@ class GatedDeltaNet(_Layer):
         """
         self._check(hidden_states, state)
         hidden_states = _masked(hidden_states, attention_mask)
-        batch, length, _ = hidden_states.shape
-        out = self._attend(state, self.in_proj_qkv(hidden_states), self.in_proj_a(hidden_states), self.in_proj_b(hidden_states),
-                           self.conv1d, gate_fold=True, gate_coef=-self.A_log.float().exp(), gate_bias=self.dt_bias.float(),
-                           cu_seqlens=cu_seqlens, state_indices=state_indices, has_initial_state=has_initial_state)
-        z = self.in_proj_z(hidden_states).view(batch, length, self.num_v_heads, self.head_v_dim)
-        return self.out_proj(self._gated_norm(out, z).flatten(-2))
+        projected = project(hidden_states, self.in_proj_qkv, self.in_proj_z, self.in_proj_b, self.in_proj_a)
+        return self.out_proj(self.attended(*projected, state, cu_seqlens=cu_seqlens, state_indices=state_indices,
+                                           has_initial_state=has_initial_state))
+
+    def attended(self, qkv: Tensor, z: Tensor, b: Tensor, a: Tensor, state: LinearAttentionState | None, **sequences) -> Tensor:
+        """[B, L, Hv dv], from the projections to what out_proj takes."""
+        out = self._attend(state, qkv, a, b, self.conv1d, gate_fold=True, gate_coef=-self.A_log.float().exp(), gate_bias=self.dt_bias.float(),
+                           **sequences)
+        return self._gated_norm(out, z.view(out.shape)).flatten(-2)
 
     def _gated_norm(self, out: Tensor, z: Tensor) -> Tensor:
         """Norm before gate. Rounded where transformers rounds: normed values, their product with the weight, the result."""
@@ -146,9 +150,9 @@ class ShortConv(_Layer):
     def __init__(self, hidden_size: int, conv_kernel_size: int = 3, *, bias: bool = False, device=None, dtype=None):
         super().__init__("short_conv", conv_kernel_size, num_k_heads=1, num_v_heads=1, head_k_dim=hidden_size, head_v_dim=hidden_size)
         options = {"bias": bias, "device": device, "dtype": dtype}
-        self.in_proj = nn.Linear(hidden_size, 3 * hidden_size, **options)
+        self.in_proj = Linear(hidden_size, 3 * hidden_size, **options)
         self.conv = _depthwise(hidden_size, conv_kernel_size, **options)
-        self.out_proj = nn.Linear(hidden_size, hidden_size, **options)
+        self.out_proj = Linear(hidden_size, hidden_size, **options)
 
     def forward(self, hidden_states: Tensor, state: LinearAttentionState | None = None, attention_mask: Tensor | None = None, *,
                 cu_seqlens: Tensor | None = None, state_indices: Tensor | None = None, has_initial_state: Tensor | None = None) -> Tensor:
@@ -156,11 +160,13 @@ class ShortConv(_Layer):
         not 0."""
         self._check(hidden_states, state)
         hidden_states = _masked(hidden_states, attention_mask)
-        qkv = self.in_proj(hidden_states)
-        unused = qkv.new_empty(1).expand(*qkv.shape[:2], 1)
-        out = self._attend(state, qkv, unused, unused, self.conv, cu_seqlens=cu_seqlens, state_indices=state_indices,
-                           has_initial_state=has_initial_state)
-        return self.out_proj(out.flatten(-2))
+        return self.out_proj(self.convolved(self.in_proj(hidden_states), state, cu_seqlens=cu_seqlens, state_indices=state_indices,
+                                            has_initial_state=has_initial_state))
+
+    def convolved(self, qkv: Tensor, state: LinearAttentionState | None, **sequences) -> Tensor:
+        """[B, L, H], from in_proj to what out_proj takes."""
+        unused = qkv[..., :1]
+        return self._attend(state, qkv, unused, unused, self.conv, **sequences).flatten(-2)
 
 
 def _depthwise(channels: int, taps: int, **options) -> nn.Conv1d:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ...nn.few_tokens import Linear, project
 from ..architecture import AttentionSpec
 from .call import Call
 from .memory import Visible
@@ -25,10 +26,10 @@ class Attention(nn.Module):
         self.rotary: Rotary | None = None  # set by LlmModel: layers share tables
         queries, keys = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
         options = {"device": device, "dtype": dtype}
-        self.q_proj = nn.Linear(hidden, queries * (2 if spec.output_gate else 1), spec.qkv_bias, **options)
-        self.k_proj = nn.Linear(hidden, keys, spec.qkv_bias, **options)
-        self.v_proj = nn.Linear(hidden, keys, spec.qkv_bias, **options)
-        self.o_proj = nn.Linear(queries, hidden, spec.out_bias, **options)
+        self.q_proj = Linear(hidden, queries * (2 if spec.output_gate else 1), spec.qkv_bias, **options)
+        self.k_proj = Linear(hidden, keys, spec.qkv_bias, **options)
+        self.v_proj = Linear(hidden, keys, spec.qkv_bias, **options)
+        self.o_proj = Linear(queries, hidden, spec.out_bias, **options)
         self.q_norm = self.k_norm = None
         if spec.qk_norm != "none":
             per_head = spec.qk_norm_over == "head"
@@ -40,9 +41,10 @@ class Attention(nn.Module):
         """[B, L, hidden]; the keys and values of x join those of the call's memory."""
         spec = self.spec
         batch, length, _ = x.shape
-        q, gate = self._queries(x)
-        k = self._heads(self.k_proj(x), self.k_norm)
-        v = self.v_proj(x).view(batch, length, spec.kv_heads, spec.head_dim).transpose(1, 2)
+        q, k, v = project(x, self.q_proj, self.k_proj, self.v_proj)
+        q, gate = self._queries(q)
+        k = self._heads(k, self.k_norm)
+        v = v.view(batch, length, spec.kv_heads, spec.head_dim).transpose(1, 2)
         if self.rotary is not None:
             tables = call.rotation(self.rotary)
             q, k = self.rotary.rotate(q, *tables), self.rotary.rotate(k, *tables)
@@ -52,10 +54,10 @@ class Attention(nn.Module):
         out = self._attend(q, k, v, visible).transpose(1, 2).flatten(2)
         return self.o_proj(out if gate is None else out * torch.sigmoid(gate))
 
-    def _queries(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        spec, q, gate = self.spec, self.q_proj(x), None
+    def _queries(self, q: Tensor) -> tuple[Tensor, Tensor | None]:
+        spec, gate = self.spec, None
         if spec.output_gate:  # rows of a head: its query, then its gate
-            q, gate = (part.flatten(2) for part in q.view(*x.shape[:2], spec.heads, 2 * spec.head_dim).chunk(2, -1))
+            q, gate = (part.flatten(2) for part in q.view(*q.shape[:2], spec.heads, 2 * spec.head_dim).chunk(2, -1))
         return self._heads(q, self.q_norm), gate
 
     def _heads(self, projected: Tensor, norm: Norm | None) -> Tensor:

@@ -23,6 +23,7 @@ class Call:
                  dtype):
         self.batch, self.length, self.memory, self.starts, self.mask = batch, length, memory, list(starts), mask
         self.device, self.dtype = device, dtype
+        self.is_step = False  # one token in each of few rows on the CPU: see step.py; set by LlmModel
         self.before = memory.lengths if memory is not None else [0] * batch
         self._rotations: dict[int, tuple[Tensor, Tensor]] = {}
         self._plans: dict[int | None, Plan] = {}
@@ -53,10 +54,22 @@ class Call:
                 zeros = [0] * self.batch
                 self._visible[window] = visible(window, zeros, self.length, zeros, self.length, self.starts, self.device)
             return k, v, self._visible[window]
+        plan = self._plan(window)
+        return *self.memory.store(window).remember(layer, plan, k, v), plan.visible
+
+    def slot(self, layer: int, window: int | None) -> tuple[Tensor, Tensor, int, int] | None:
+        """(keys, values [B, kv_heads, capacity, d], the first slot that is seen, the slot of this call's one token) of the memory, to be
+        written there; None where rows differ or the memory has to be moved."""
+        plan = self._plan(window)
+        if self._positions is not None or plan.shift is not None or plan.keep is not None or plan.visible.mask is not None:
+            return None
+        return *self.memory.store(window).rows(layer, plan), plan.low, plan.used[0]
+
+    def _plan(self, window: int | None) -> Plan:
         plan = self._plans.get(window)
         if plan is None:
             plan = self._plans[window] = self.memory.plan(window, self.length, self.starts, self.device)
-        return *self.memory.store(window).remember(layer, plan, k, v), plan.visible
+        return plan
 
     def finish(self) -> None:
         if self.memory is not None:

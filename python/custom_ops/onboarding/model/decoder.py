@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from ...nn import HyperConnection
 from ..architecture import RESIDUAL_MODES, LayerSpec, MoeSpec, StreamsSpec
-from . import linear_attention
+from . import linear_attention, step
 from .attention import Attention
 from .call import Call
 from .mlp import Mlp, Moe
@@ -48,6 +48,8 @@ class Decoder(nn.Module):
     # Residual modes: the formulas of architecture.RESIDUAL_MODES
 
     def _standard(self, x: Tensor, call: Call) -> Tensor:
+        if call.is_step:
+            return step.feed_forward(self, step.mix(self, x, call))
         x = x + self.mix(self.input_layernorm(x), call)
         return x + self.mlp(self.post_attention_layernorm(x))
 

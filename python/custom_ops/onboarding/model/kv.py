@@ -118,6 +118,10 @@ class KvStore:
         """Stores k, v [B, kv_heads, L, head_dim] of the plan's call; returns those that its queries see."""
         return tuple(self._write(tensor, plan, new) for tensor, new in zip(self.tensors[layer], (k, v)))
 
+    def rows(self, layer: int, plan: Plan) -> tuple[Tensor, Tensor]:
+        """Keys and values of the plan's rows, all slots."""
+        return tuple(tensor[plan.rows.start : plan.rows.stop] for tensor in self.tensors[layer])
+
     def _write(self, whole: Tensor, plan: Plan, new: Tensor) -> Tensor:
         tensor = whole[plan.rows.start : plan.rows.stop]
         if plan.keep is not None:

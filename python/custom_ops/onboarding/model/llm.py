@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ...nn import HyperConnection
+from ...nn.few_tokens import Linear
 from ..architecture import Architecture
 from .call import Call
 from .decoder import Decoder
@@ -13,6 +14,7 @@ from .kv import PIECE
 from .memory import Memory
 from .norms import Norm
 from .rotary import Rotary
+from .step import is_step
 
 
 class LlmModel(nn.Module):
@@ -41,7 +43,7 @@ class LlmModel(nn.Module):
             self.head_hc = HyperConnection.for_head(a.hidden, a.streams.hc_mult, norm_eps=a.streams.norm_eps, hc_eps=a.streams.hc_eps,
                                                     device=device)
         self.final_layernorm = Norm(a.hidden, a.norm, device)
-        self.lm = nn.Linear(a.hidden, a.vocab, bias=a.lm_bias, **options)
+        self.lm = Linear(a.hidden, a.vocab, bias=a.lm_bias, **options)
         self._share_rotaries()
         self.tie()
 
@@ -118,6 +120,7 @@ class LlmModel(nn.Module):
         batch, length = tokens.shape
         call = Call(batch, length, memory, self._starts(batch, memory, mask), mask, tokens.device, self.dtype)
         x = self.embedded(tokens)
+        call.is_step = is_step(call, x)
         if self.head_hc is not None:
             x = x.unsqueeze(2).expand(-1, -1, self.architecture.streams.hc_mult, -1).contiguous()
         for block in self.blocks:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ...nn.few_tokens import Linear, project
 from ..architecture import MlpSpec, MoeSpec
 
 _gelu_tanh = functools.partial(F.gelu, approximate="tanh")
@@ -32,14 +33,15 @@ class Mlp(nn.Module):
         super().__init__()
         options = {"bias": spec.bias, "device": device, "dtype": dtype}
         self.spec, self.act = spec, activation(spec.activation)
-        self.gate_proj = nn.Linear(hidden, spec.size, **options) if spec.gated else None
-        self.up_proj = nn.Linear(hidden, spec.size, **options)
-        self.down_proj = nn.Linear(spec.size, hidden, **options)
+        self.gate_proj = Linear(hidden, spec.size, **options) if spec.gated else None
+        self.up_proj = Linear(hidden, spec.size, **options)
+        self.down_proj = Linear(spec.size, hidden, **options)
 
     def forward(self, x: Tensor) -> Tensor:
         if self.gate_proj is None:
             return self.down_proj(self.act(self.up_proj(x)))
-        return self.down_proj(self.act(self.gate_proj(x)) * self.up_proj(x))
+        gate, up = project(x, self.gate_proj, self.up_proj)
+        return self.down_proj(self.act(gate) * up)
 
 
 class Moe(nn.Module):
@@ -52,12 +54,12 @@ class Moe(nn.Module):
     def __init__(self, hidden: int, spec: MoeSpec, device=None, dtype=None):
         super().__init__()
         self.spec = spec
-        self.gate = nn.Linear(hidden, spec.experts, bias=spec.router_bias, device=device, dtype=dtype)
+        self.gate = Linear(hidden, spec.experts, bias=spec.router_bias, device=device, dtype=dtype)
         bias = torch.zeros(spec.experts, dtype=torch.float32, device=device)
         self.expert_bias = nn.Parameter(bias) if spec.selection_bias else None
         self.experts = Experts(hidden, spec, device, dtype)
         self.shared_expert = Mlp(hidden, spec.shared, device, dtype) if spec.shared else None
-        self.shared_expert_gate = nn.Linear(hidden, 1, bias=False, device=device, dtype=dtype) if spec.shared_gate else None
+        self.shared_expert_gate = Linear(hidden, 1, bias=False, device=device, dtype=dtype) if spec.shared_gate else None
 
     def forward(self, x: Tensor) -> Tensor:
         tokens = x.reshape(-1, x.shape[-1])

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ...nn.few_tokens import rms_norm
 from ..architecture import NormSpec
 
 
@@ -19,11 +20,10 @@ class Norm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(size, dtype=torch.float32, device=device)) if spec.bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        weight = self.weight.float()
-        if self.spec.kind == "layer":
-            bias = None if self.bias is None else self.bias.float()
-            return F.layer_norm(x.float(), self.size, weight, bias, self.spec.eps).to(x.dtype)
-        return F.rms_norm(x.float(), self.size, weight, self.spec.eps).to(x.dtype)
+        if self.spec.kind == "rms":
+            return rms_norm(x, self.weight, self.spec.eps)
+        bias = None if self.bias is None else self.bias.float()
+        return F.layer_norm(x.float(), self.size, self.weight.float(), bias, self.spec.eps).to(x.dtype)
 
     def extra_repr(self) -> str:
         return f"{self.size[0]}, {self.spec.kind}, eps={self.spec.eps:g}"

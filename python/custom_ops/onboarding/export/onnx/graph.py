@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 
 import torch
+from torch import Tensor, nn
 
 from ...architecture import Architecture
 from ...errors import OnboardingError
@@ -34,11 +35,29 @@ def build(architecture: Architecture, exporter: str, fold=None):
 def _trace(model: Traceable, tokens: torch.Tensor):
     stream = io.BytesIO()
     axes = {0: "batch", 1: "length"}
+    parameters = dict(model.named_parameters())
     # Folding would compute with parameters, which have no values yet.
-    torch.onnx.export(model, (tokens,), stream, dynamo=False, export_params=False, do_constant_folding=False,
-                      opset_version=_OPSETS["torchscript"], input_names=[INPUT], output_names=[OUTPUT],
-                      dynamic_axes={INPUT: axes, OUTPUT: axes}, custom_opsets={DOMAIN: VERSION})
+    torch.onnx.export(_WithInputs(model), (tokens, *parameters.values()), stream, dynamo=False, export_params=False,
+                      do_constant_folding=False, opset_version=_OPSETS["torchscript"], input_names=[INPUT, *parameters],
+                      output_names=[OUTPUT], dynamic_axes={INPUT: axes, OUTPUT: axes}, custom_opsets={DOMAIN: VERSION})
     return load("onnx").load_from_string(stream.getvalue())
+
+
+class _WithInputs(nn.Module):
+    """The model with its parameters as inputs: those that a module holds are serialised for every inference of shapes. The model is not
+    to be used after that."""
+
+    def __init__(self, model: Traceable):
+        super().__init__()
+        self._model = (model,)  # in a tuple: no submodule, or the exporter would find the parameters
+        numbers = {id(parameter): number for number, parameter in enumerate(model.parameters())}
+        self._places = [(module, leaf, numbers[id(parameter)]) for module in model.modules()
+                        for leaf, parameter in module._parameters.items() if parameter is not None]
+
+    def forward(self, tokens: Tensor, *parameters: Tensor) -> Tensor:
+        for module, leaf, number in self._places:
+            module._parameters[leaf] = parameters[number]
+        return self._model[0](tokens)
 
 
 def _export(model: Traceable, tokens: torch.Tensor):

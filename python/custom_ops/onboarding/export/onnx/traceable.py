@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ....nn import GatedDeltaNet, ShortConv
+from ....nn.few_tokens import Linear
 from ...architecture import Architecture
 from ...errors import OnboardingError
 from ...model import LlmModel
@@ -83,6 +84,7 @@ class GraphCall:
     """What Call is, with every length taken from the graph. before: tokens that came earlier."""
 
     memory = mask = None
+    is_step = False
 
     def __init__(self, tokens: Tensor, before: int | Tensor = 0):
         self._keys = torch.arange(before + tokens.shape[1])
@@ -157,5 +159,5 @@ def _rms(x: Tensor, eps: float) -> Tensor:
     return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
 
 
-_TRACEABLE = {Attention: _Attention, Norm: TraceableNorm, nn.RMSNorm: TraceableRmsNorm, GatedDeltaNet: _GatedDeltaNet,
+_TRACEABLE = {Linear: nn.Linear, Attention: _Attention, Norm: TraceableNorm, nn.RMSNorm: TraceableRmsNorm, GatedDeltaNet: _GatedDeltaNet,
               ShortConv: _ShortConv, Experts: TraceableExperts}

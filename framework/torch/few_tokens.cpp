@@ -1,0 +1,81 @@
+#include "few_tokens.h"
+
+namespace custom_ops {
+
+void FewTokens::Check() const {
+    CheckGiven(op, {{"x", &x}});
+    if (x.dim() < 1 || x.dim() > 4) Fail(op, "x must have 1 to 4 dimensions, got " + Text(x.sizes()));
+    CheckDtype(op, "x", x, {ScalarType::BFloat16, ScalarType::Half, ScalarType::Float});
+    if (!normWeight) return;
+    CheckDtype(op, "norm_weight", *normWeight, {ScalarType::Float});
+    if (normWeight->dim() != 1 || normWeight->size(0) != Columns())
+        Fail(op, "norm_weight must be [" + std::to_string(Columns()) + "] to match x " + Text(x.sizes()) + ", got " + Text(normWeight->sizes()));
+    CheckFiniteNonNegative(op, "epsilon", epsilon);
+}
+
+void CheckMatrix(const char* op, const Tensor& x, int64_t columns, const Tensor& weight, const std::optional<Tensor>& bias) {
+    if (weight.dim() != 2 || weight.size(1) != columns)
+        Fail(op, "weight must be [rows, " + std::to_string(columns) + "] to match x " + Text(x.sizes()) + ", got " + Text(weight.sizes()));
+    if (bias && (bias->dim() != 1 || bias->size(0) != weight.size(0)))
+        Fail(op, "bias must be [rows] = [" + std::to_string(weight.size(0)) + "], got " + Text(bias->sizes()));
+    for (const Tensor* tensor : {&weight, bias ? &*bias : nullptr})
+        if (tensor && tensor->scalar_type() != x.scalar_type())
+            Fail(op, "weight and bias must have the dtype of x, " + Text(x.scalar_type()) + ", got " + Text(tensor->scalar_type()));
+}
+
+Widened::Widened(const FewTokens& tokens) {
+    const Contiguous in(tokens.x);
+    if (!tokens.normWeight) {
+        Fill(tokens.Element(), in.Data(), tokens.Tokens(), tokens.Columns());
+        return;
+    }
+    const Contiguous weight(*tokens.normWeight);
+    const std::unique_ptr<char[]> normed(new char[tokens.x.numel() * tokens.x.element_size()]);
+    native::HostKernels().rmsNorm({in.Data(), weight.Floats(), normed.get(), tokens.Element(), tokens.Columns(), tokens.epsilon}, 0,
+                                  tokens.Tokens());
+    Fill(tokens.Element(), normed.get(), tokens.Tokens(), tokens.Columns());
+}
+
+Widened::Widened(native::Element element, const void* x, int64_t tokens, int64_t columns) { Fill(element, x, tokens, columns); }
+
+void Widened::Fill(native::Element element, const void* x, int64_t tokens, int64_t columns) {
+    constexpr int64_t kLine = 64;
+    const native::Kernels& kernels = native::HostKernels();
+    const int64_t wide = (columns + kernels.wideColumns - 1) / kernels.wideColumns * kernels.wideColumns;
+    memory_.reset(new char[tokens * wide * sizeof(float) + kLine]);
+    float* const to = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(memory_.get()) + kLine - 1) / kLine * kLine);
+    kernels.widen(element, x, tokens, columns, to);
+    args_ = {to, element, tokens, columns};
+}
+
+namespace {
+
+int64_t RowBytes(const native::LinearArgs& args) {
+    return std::max<int64_t>(args.columns * (args.element == native::Element::kFloat32 ? 4 : 2), 1);
+}
+
+// A multiple of the kernels' tile; a thread is busy with it for a few microseconds, which others wait for at the end.
+int64_t RowsPerBlock(const native::LinearArgs& args) {
+    constexpr int64_t kBlockBytes = 128 << 10;
+    return std::max<int64_t>(kBlockBytes / (RowBytes(args) * native::kRowsPerBlock), 1) * native::kRowsPerBlock;
+}
+
+}  // namespace
+
+void RunLinear(const std::vector<native::LinearMatrix>& matrices, const native::LinearArgs& args) {
+    struct Block { const native::LinearMatrix* matrix; int64_t first, last; };
+    const int64_t rowsPerBlock = RowsPerBlock(args);
+    std::vector<Block> blocks;
+    int64_t rows = 0;
+    for (const native::LinearMatrix& matrix : matrices) {
+        rows += matrix.rows;
+        for (int64_t first = 0; first < matrix.rows; first += rowsPerBlock)
+            blocks.push_back({&matrix, first, std::min(matrix.rows, first + rowsPerBlock)});
+    }
+    const native::Kernels& kernels = native::HostKernels();
+    ForTokens(blocks.size(), rows * RowBytes(args), [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) kernels.linear(*blocks[i].matrix, args, blocks[i].first, blocks[i].last);
+    }, 1);
+}
+
+}  // namespace custom_ops
