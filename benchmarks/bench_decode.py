@@ -1,9 +1,9 @@
 """Decoding one sequence on the CPU: LlmModel next to transformers (eager), llama.cpp and MNN, with the same weights, in the same rounds.
 
-Models of about 90 million parameters with random weights, one as LFM2 and one as Qwen3.5 is made: three quarters or two thirds of their layers
-are linear. Every engine is a process of its own, reads the same prompt and then, round after round, decodes the same number of tokens; rounds of the
-engines alternate (bench_native.py says how ratios are made). "of bandwidth" is the bytes of all weights over the time of a token, next to what
-the probe of bench_native.py reads in the same rounds: a token cannot take less.
+Models of about 90 million parameters with random weights, one as LFM2 and one as Qwen3.5 is made: two thirds or three quarters of their
+layers are linear. Every engine is a process of its own, reads the same prompt and then, round after round, decodes the same number of
+tokens; rounds of the engines alternate (bench_native.py says how ratios are made). "of bandwidth" is the bytes of all weights over the time
+of a token, next to what the probe of bench_native.py reads in the same rounds: a token cannot take less. MNN files hold float32 only.
 
 Target: twice the tokens per second of transformers.
 """
@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 PROMPT, TOKENS, ROUNDS = 112, 16, 7
 DTYPES = {"float32": "f32", "bfloat16": "bf16"}
-SIZES = dict(vocab_size=65536, hidden_size=512, num_hidden_layers=12, num_attention_heads=8, max_position_embeddings=4096, pad_token_id=0, bos_token_id=1,
-             eos_token_id=2, tie_word_embeddings=True)
+SIZES = dict(vocab_size=65536, hidden_size=512, num_hidden_layers=12, num_attention_heads=8, max_position_embeddings=4096,
+             pad_token_id=0, bos_token_id=1, eos_token_id=2, tie_word_embeddings=True)
 MODELS = {
     "lfm2": ("Lfm2Config", dict(intermediate_size=2560, num_key_value_heads=4, layer_types=["conv", "conv", "full_attention"] * 4,
                                 block_auto_adjust_ff_dim=False)),
@@ -75,6 +75,15 @@ def _llama_cpp(folder: Path, dtype: str):
     return lambda token: int(decode([token]).argmax())
 
 
+def _mnn(folder: Path, dtype: str):
+    from custom_ops.onboarding.export.mnn.runtime import MnnModel
+
+    model = MnnModel(folder / "model.mnn", torch.get_num_threads())
+    memory = model.new_memory()
+    model(torch.tensor([prompt()]), memory, last_only=True)
+    return lambda token: model(torch.tensor([[token]]), memory, last_only=True)[0, -1].argmax().item()
+
+
 def _bandwidth(folder: Path, dtype: str):
     """A "token" reads as many bytes as the weights have."""
     from bench_native import bandwidth_probe
@@ -84,8 +93,8 @@ def _bandwidth(folder: Path, dtype: str):
     return lambda token: probe(weights) and token
 
 
-ENGINES = {"LlmModel": (_llm_model, "custom_ops"), "transformers eager": (_transformers, "transformers"), "llama.cpp": (_llama_cpp, "llama_cpp"),
-           "bandwidth probe": (_bandwidth, "torch")}
+ENGINES = {"LlmModel": (_llm_model, "custom_ops"), "transformers eager": (_transformers, "transformers"),
+           "llama.cpp": (_llama_cpp, "llama_cpp"), "MNN": (_mnn, "MNN"), "bandwidth probe": (_bandwidth, "torch")}
 
 
 def serve(name: str, folder: str, dtype: str) -> None:
@@ -139,13 +148,15 @@ def save_model(kind: str, dtype: str, folder: Path) -> int:
     model.save_pretrained(folder)
     if "llama.cpp" in engines():
         export(folder, "gguf", folder / "model.gguf", type=DTYPES[dtype], tokenizer=False)
+    if "MNN" in engines(dtype):
+        export(folder, "mnn", folder / "model.mnn")
     return sum(parameter.nbytes for parameter in model.parameters())
 
 
-def engines() -> list[str]:
+def engines(dtype: str = "float32") -> list[str]:
     import importlib.util
 
-    return [name for name, (_, package) in ENGINES.items() if importlib.util.find_spec(package)]
+    return [name for name, (_, package) in ENGINES.items() if importlib.util.find_spec(package) and (name, dtype) != ("MNN", "bfloat16")]
 
 
 def compare(kind: str, dtype: str, table: Table) -> None:
@@ -154,7 +165,7 @@ def compare(kind: str, dtype: str, table: Table) -> None:
         nbytes = save_model(kind, dtype, folder)
         running = {}
         try:
-            for engine in engines():
+            for engine in engines(dtype):
                 running[engine] = Engine(engine, folder, dtype)
                 running[engine].line()
             times = {engine: [] for engine in running}
@@ -181,8 +192,9 @@ def main() -> None:
     if "transformers eager" not in engines():
         console.print("bench_decode.py needs pip install 'custom_ops[onboard]'")
         return
+    context = f"{PROMPT + TOKENS} to {PROMPT + (1 + ROUNDS) * TOKENS} tokens"
     table = Table("model", "dtype", "engine", "measured ms/token", "tokens/s", "GB/s of weights", "of bandwidth", "x transformers",
-                  title=f"measured: decoding one sequence, {PROMPT + TOKENS} to {PROMPT + (1 + ROUNDS) * TOKENS} tokens, {torch.get_num_threads()} threads")
+                  title=f"measured: decoding one sequence, {context}, {torch.get_num_threads()} threads")
     for kind in MODELS:
         for dtype in DTYPES:
             compare(kind, dtype, table)

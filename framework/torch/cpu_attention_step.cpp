@@ -35,11 +35,13 @@ void CheckStep(const StepInputs& in) {
                                            {"values", &in.values}, {"cosines", in.cosines ? &*in.cosines : nullptr},
                                            {"sines", in.sines ? &*in.sines : nullptr}})
         if (tensor && tensor->scalar_type() != in.q.scalar_type())
-            Fail(kOp, std::string(argument) + " must have the dtype of q, " + Text(in.q.scalar_type()) + ", got " + Text(tensor->scalar_type()));
+            Fail(kOp, std::string(argument) + " must have the dtype of q, " + Text(in.q.scalar_type()) + ", got " +
+                          Text(tensor->scalar_type()));
     if (!in.keys.is_contiguous() || !in.values.is_contiguous()) Fail(kOp, "keys and values must be contiguous, they are written in place");
     CheckRange(kOp, "slot", in.slot, 0, in.keys.size(2) - 1);
     CheckRange(kOp, "first", in.first, 0, in.slot);
-    for (const auto& [argument, norm] : {std::pair<const char*, const std::optional<Tensor>*>{"q_norm", &in.qNorm}, {"k_norm", &in.kNorm}}) {
+    using Norm = std::pair<const char*, const std::optional<Tensor>*>;
+    for (const auto& [argument, norm] : {Norm{"q_norm", &in.qNorm}, Norm{"k_norm", &in.kNorm}}) {
         if (!*norm) continue;
         CheckDtype(kOp, argument, **norm, {ScalarType::Float});
         CheckShape(argument, **norm, Shape({}, {in.keys.size(3)}));
@@ -48,7 +50,8 @@ void CheckStep(const StepInputs& in) {
     if (!in.cosines) return;
     CheckShape("sines", *in.sines, in.cosines->sizes());
     if (2 * in.cosines->numel() > in.keys.size(3))
-        Fail(kOp, "cosines must be at most dim / 2 values, got " + Text(in.cosines->sizes()) + " for dim " + std::to_string(in.keys.size(3)));
+        Fail(kOp, "cosines must be at most dim / 2 values, got " + Text(in.cosines->sizes()) + " for dim " +
+                      std::to_string(in.keys.size(3)));
 }
 
 Tensor CpuAttentionStep(const Tensor& q, const Tensor& k, const Tensor& v, std::optional<Tensor> qNorm, std::optional<Tensor> kNorm,
@@ -58,11 +61,14 @@ Tensor CpuAttentionStep(const Tensor& q, const Tensor& k, const Tensor& v, std::
     CheckFiniteNonNegative(kOp, "epsilon", epsilon);
     const int64_t rows = keys.size(0), kvHeads = keys.size(1), dim = keys.size(3), heads = q.size(2) / (dim * (outputGate ? 2 : 1));
     std::optional<Contiguous> held[7];
-    const auto data = [&](int place, const Tensor* tensor) -> const void* { return tensor ? held[place].emplace(*tensor).Data() : nullptr; };
+    const auto data = [&](int place, const Tensor* tensor) -> const void* {
+        return tensor ? held[place].emplace(*tensor).Data() : nullptr;
+    };
     const auto given = [](const std::optional<Tensor>& tensor) { return tensor ? &*tensor : nullptr; };
     Tensor out = NewEmpty(q, Shape({}, {rows, 1, heads * dim}), q.scalar_type());
     const native::AttentionStepArgs args{
-        data(0, &q), data(1, &k), data(2, &v), static_cast<const float*>(data(3, given(qNorm))), static_cast<const float*>(data(4, given(kNorm))),
+        data(0, &q), data(1, &k), data(2, &v), static_cast<const float*>(data(3, given(qNorm))),
+        static_cast<const float*>(data(4, given(kNorm))),
         data(5, given(cosines)), data(6, given(sines)), keys.mutable_data_ptr(), values.mutable_data_ptr(), out.mutable_data_ptr(),
         ElementOf(q), heads, kvHeads, dim, cosines ? cosines->numel() : 0, keys.size(2), first, slot, interleaved, outputGate, epsilon,
         static_cast<float>(scale)};

@@ -48,7 +48,8 @@ Tensor CpuMlp(const Tensor& x, const Tensor& gate, const Tensor& up, const Tenso
 }  // namespace
 
 STABLE_TORCH_LIBRARY_FRAGMENT(custom, m) {
-    m.def("cpu_mlp(Tensor x, Tensor gate, Tensor up, Tensor down, Tensor?[] biases, str activation, Tensor norm_weight, float epsilon) -> Tensor");
+    m.def("cpu_mlp(Tensor x, Tensor gate, Tensor up, Tensor down, Tensor?[] biases, str activation, Tensor norm_weight, float epsilon) "
+          "-> Tensor");
 }
 STABLE_TORCH_LIBRARY_IMPL(custom, CPU, m) { m.impl("cpu_mlp", TORCH_BOX(&CpuMlp)); }
 

@@ -20,7 +20,8 @@ Tensor CpuRmsNorm(const Tensor& x, const Tensor& weight, double epsilon) {
     const native::RmsNormArgs args{in.Data(), factor.Floats(), y.mutable_data_ptr(), ElementOf(x), columns, epsilon};
     const int64_t total = Product(shape), tokens = columns ? total / columns : 0;
     const native::Kernels& kernels = native::HostKernels();
-    ForTokens(tokens, 2 * total * static_cast<int64_t>(x.element_size()), [&](int64_t first, int64_t last) { kernels.rmsNorm(args, first, last); });
+    const int64_t bytes = 2 * total * static_cast<int64_t>(x.element_size());
+    ForTokens(tokens, bytes, [&](int64_t first, int64_t last) { kernels.rmsNorm(args, first, last); });
     return y;
 }
 

@@ -9,7 +9,8 @@ void FewTokens::Check() const {
     if (!normWeight) return;
     CheckDtype(op, "norm_weight", *normWeight, {ScalarType::Float});
     if (normWeight->dim() != 1 || normWeight->size(0) != Columns())
-        Fail(op, "norm_weight must be [" + std::to_string(Columns()) + "] to match x " + Text(x.sizes()) + ", got " + Text(normWeight->sizes()));
+        Fail(op, "norm_weight must be [" + std::to_string(Columns()) + "] to match x " + Text(x.sizes()) + ", got " +
+                     Text(normWeight->sizes()));
     CheckFiniteNonNegative(op, "epsilon", epsilon);
 }
 

@@ -1,6 +1,6 @@
-// y[t, r] = residual[t, r] + sum_k x[t, k] * weight[r, k] + bias[r] in float32 for few tokens: every weight is read once, and that is what it takes. A lane
-// sums every kLanes-th k in ascending order, and the lanes are added pair by pair: the same for every row and token, whatever the others
-// of its tile are.
+// y[t, r] = residual[t, r] + sum_k x[t, k] * weight[r, k] + bias[r] in float32 for few tokens: every weight is read once, and that is what
+// it takes. A lane sums every kLanes-th k, pair by pair (simd.h), and the lanes are added pair by pair: the same for every row and token,
+// whatever the others of its tile are.
 #pragma once
 
 #include "simd.h"

@@ -73,13 +73,14 @@ def applies(x: Tensor, *weights: Tensor) -> bool:
 def are_plain(kind: type, modules: Iterable[nn.Module]) -> bool:
     """All are of this very class and nobody watches a call of them: what they do may be done without calling them."""
     for module in modules:  # a generator would take as long as what it tests
-        if type(module) is not kind or module._forward_hooks or module._forward_pre_hooks:
+        if type(module) is not kind or module._forward_hooks or module._forward_pre_hooks or "forward" in module.__dict__:
             return False
     return True
 
 
 def is_watched(module: nn.Module) -> bool:
-    return bool(module._forward_hooks or module._forward_pre_hooks)
+    """By a hook, or with a forward of its own."""
+    return bool(module._forward_hooks or module._forward_pre_hooks or "forward" in module.__dict__)
 
 
 def _few(x: Tensor) -> bool:

@@ -122,8 +122,8 @@ class GatedDeltaNet(_Layer):
 
     def attended(self, qkv: Tensor, z: Tensor, b: Tensor, a: Tensor, state: LinearAttentionState | None, **sequences) -> Tensor:
         """[B, L, Hv dv], from the projections to what out_proj takes."""
-        out = self._attend(state, qkv, a, b, self.conv1d, gate_fold=True, gate_coef=-self.A_log.float().exp(), gate_bias=self.dt_bias.float(),
-                           **sequences)
+        out = self._attend(state, qkv, a, b, self.conv1d, gate_fold=True, gate_coef=-self.A_log.float().exp(),
+                           gate_bias=self.dt_bias.float(), **sequences)
         return self._gated_norm(out, z.view(out.shape)).flatten(-2)
 
     def _gated_norm(self, out: Tensor, z: Tensor) -> Tensor:

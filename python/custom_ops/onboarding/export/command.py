@@ -18,7 +18,7 @@ from . import FORMATS, export
 @click.option("--no-tokenizer", is_flag=True, help="gguf: without the tokenizer, for use with token ids.")
 @click.option("--pre", default=None, metavar="NAME", help="gguf: llama.cpp's name of the pre-tokenizer, where its rules are not known.")
 @click.option("--exporter", default=None, type=click.Choice(["torchscript", "dynamo"]),
-              help="onnx: of PyTorch; torchscript (default) is the faster one, dynamo takes less memory.")
+              help="onnx: of PyTorch; torchscript (default) is the faster one and takes less memory.")
 @click.option("--fold-gates", is_flag=True, help="onnx: gates of the delta rule are computed in its nodes (gate_fold).")
 @click.option("--no-function", is_flag=True, help="onnx: without the function by which onnxruntime runs linear layers.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")

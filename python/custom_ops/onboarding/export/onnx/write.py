@@ -26,7 +26,7 @@ def write(source: Source, path: Path, *, report: Report, exporter: str = "torchs
     exporter:   torchscript or dynamo, of torch.
     fold_gates: the gates of gated_delta_rule are computed in the node (gate_fold) instead of before it.
     function:   with the node's meaning as a function of the model, so that onnxruntime runs it.
-    Tensors are float32. Memory: the exporter's (torchscript's is near the size of the model), then the largest tensor, and all where they
+    Tensors are float32. Memory: the exporter's (its code, its graph and the largest tensor), then the largest tensor, and all where they
     stand in the graph's own file.
     """
     if exporter not in graph.EXPORTERS:
