@@ -36,10 +36,13 @@ void CheckBoundaries(const std::vector<int64_t>& ends, int64_t length) {
 }
 
 void CheckSlots(const std::vector<int64_t>& indices, int64_t slots) {
-    for (size_t i = 0; i < indices.size(); ++i)
-        if (indices[i] < -1 || (slots >= 0 && indices[i] >= slots))
-            Fail(kOp, "state_indices must be -1 or 0 to " + std::to_string(slots - 1) + ", got " + std::to_string(indices[i]) + " (entry " +
-                          std::to_string(i) + ")");
+    for (size_t i = 0; i < indices.size(); ++i) {
+        if (indices[i] >= -1 && (slots < 0 || indices[i] < slots)) continue;
+        const std::string accepted = slots < 0    ? "-1 or a slot"
+                                     : slots == 0 ? "-1 without any slot"
+                                                  : "-1 or 0 to " + std::to_string(slots - 1);
+        Fail(kOp, "state_indices must be " + accepted + ", got " + std::to_string(indices[i]) + " (entry " + std::to_string(i) + ")");
+    }
     if (slots < 0) return;
     std::vector<int64_t> sorted(indices);
     std::sort(sorted.begin(), sorted.end());
@@ -209,6 +212,13 @@ Tensor FusedLinearAttentionCpu(const Tensor& qkv, const Tensor& gate, const Tens
     return CpuCall(inputs, attributes, shape).Run();
 }
 
+void CheckMemory(const Tensor& qkv, const Tensor& gate, const Tensor& beta, const Tensor& convWeight, OptionalTensor convBias,
+                 OptionalTensor convState, OptionalTensor recurrentState, OptionalTensor gateCoef, OptionalTensor gateBias,
+                 OptionalTensor cuSeqlens, OptionalTensor stateIndices, OptionalTensor hasInitialState) {
+    CheckLinearAttentionMemory({qkv, gate, beta, convWeight, convBias, convState, recurrentState, gateCoef, gateBias, cuSeqlens,
+                                stateIndices, hasInitialState});
+}
+
 // A line with the limits, then one per variant: what python/custom_ops/ops/_attn_types.py reads.
 std::string AttnTypes() {
     std::string text = std::to_string(kMaxHeadDim) + " " + std::to_string(kMaxTaps);
@@ -224,9 +234,15 @@ STABLE_TORCH_LIBRARY_FRAGMENT(custom, m) {
           "Tensor(a!)? conv_state=None, Tensor(b!)? recurrent_state=None, *, str attn_type, int num_k_heads, int num_v_heads, "
           "int head_k_dim, int head_v_dim, bool use_qk_l2norm=True, bool gate_fold=False, Tensor? gate_coef=None, Tensor? gate_bias=None, "
           "Tensor? cu_seqlens=None, Tensor? state_indices=None, Tensor? has_initial_state=None, bool token_major=False) -> Tensor");
+    m.def("_check_linear_attention_memory(Tensor qkv, Tensor gate, Tensor beta, Tensor conv_weight, Tensor? conv_bias, Tensor? conv_state, "
+          "Tensor? recurrent_state, Tensor? gate_coef, Tensor? gate_bias, Tensor? cu_seqlens, Tensor? state_indices, "
+          "Tensor? has_initial_state) -> ()");
     m.def("_attn_types() -> str");
 }
-STABLE_TORCH_LIBRARY_IMPL(custom, CPU, m) { m.impl("npu_fused_linear_attention", TORCH_BOX(&FusedLinearAttentionCpu)); }
+STABLE_TORCH_LIBRARY_IMPL(custom, CPU, m) {
+    m.impl("npu_fused_linear_attention", TORCH_BOX(&FusedLinearAttentionCpu));
+    m.impl("_check_linear_attention_memory", TORCH_BOX(&CheckMemory));
+}
 STABLE_TORCH_LIBRARY_IMPL(custom, CompositeExplicitAutograd, m) { m.impl("_attn_types", TORCH_BOX(&AttnTypes)); }
 
 }  // namespace custom_ops

@@ -33,5 +33,7 @@ struct LinearAttentionShape {
 
 // Refuses what no backend accepts, before anything runs; the same words on CPU, NPU and (in Python) Meta.
 CUSTOM_OPS_API LinearAttentionShape CheckLinearAttention(const LinearAttentionInputs& inputs, const LinearAttentionAttributes& attributes);
+// Part of it, of which a simulated call has need for itself: what is written must be memory of its own.
+void CheckLinearAttentionMemory(const LinearAttentionInputs& inputs);
 
 }  // namespace custom_ops

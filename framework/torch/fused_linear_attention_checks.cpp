@@ -154,46 +154,71 @@ int64_t CheckStates(const AttnType& type, const Heads& heads, const LinearAttent
     return in.convState ? in.convState->size(0) : in.recurrentState ? in.recurrentState->size(0) : -1;
 }
 
-// What is written must be memory of its own. Only contiguous tensors are compared: others may lie between each other's rows.
-void CheckOverlap(const LinearAttentionInputs& in) {
-    const auto check = [](const char* written, const Tensor& state, const char* argument, const Tensor& tensor) {
-        const auto end = [](const Tensor& t) { return static_cast<const char*>(t.data_ptr()) + t.numel() * t.element_size(); };
-        if (state.numel() == 0 || tensor.numel() == 0 || !tensor.is_contiguous()) return;
-        if (state.data_ptr() < end(tensor) && tensor.data_ptr() < end(state))
-            Fail(kOp, std::string(written) + " is written and must not share memory with " + argument);
+// Bytes from the first to the last element.
+int64_t Extent(Sizes sizes, Sizes strides, int64_t elementBytes) {
+    int64_t extent = elementBytes;
+    for (size_t dim = 0; dim < sizes.size(); ++dim) extent += (sizes[dim] - 1) * strides[dim] * elementBytes;
+    return extent;
+}
+
+// Whether an element lies in [begin, end): others than contiguous tensors may have it between their rows.
+bool Touches(const char* at, Sizes sizes, Sizes strides, int64_t elementBytes, const char* begin, const char* end) {
+    if (at >= end || at + Extent(sizes, strides, elementBytes) <= begin) return false;
+    if (sizes.empty()) return true;
+    const int64_t rows = strides[0] == 0 ? 1 : sizes[0];  // all of an expanded one are the same
+    for (int64_t row = 0; row < rows; ++row)
+        if (Touches(at + row * strides[0] * elementBytes, sizes.slice(1), strides.slice(1), elementBytes, begin, end)) return true;
+    return false;
+}
+
+// f(name, tensor) for all that are given but qkv.
+template <typename F>
+void ForGivenBesideQkv(const LinearAttentionInputs& in, const F& f) {
+    const auto given = [&](const char* argument, const OptionalTensor& tensor) {
+        if (tensor) f(argument, *tensor);
     };
-    const auto checkState = [&](const char* written, const OptionalTensor& state) {
-        if (!state) return;
-        check(written, *state, "qkv", in.qkv);
-        check(written, *state, "gate", in.gate);
-        check(written, *state, "beta", in.beta);
-        check(written, *state, "conv_weight", in.convWeight);
-        if (in.convBias) check(written, *state, "conv_bias", *in.convBias);
-    };
-    checkState("conv_state", in.convState);
-    checkState("recurrent_state", in.recurrentState);
-    if (in.convState && in.recurrentState) check("conv_state", *in.convState, "recurrent_state", *in.recurrentState);
+    f("gate", in.gate);
+    f("beta", in.beta);
+    f("conv_weight", in.convWeight);
+    given("conv_bias", in.convBias);
+    given("conv_state", in.convState);
+    given("recurrent_state", in.recurrentState);
+    given("gate_coef", in.gateCoef);
+    given("gate_bias", in.gateBias);
+    given("cu_seqlens", in.cuSeqlens);
+    given("state_indices", in.stateIndices);
+    given("has_initial_state", in.hasInitialState);
 }
 
 void CheckDevices(const LinearAttentionInputs& in) {
-    const auto check = [&](const char* argument, const Tensor& tensor) { CheckDevice(kOp, argument, tensor, in.qkv, "qkv"); };
-    const auto checkGiven = [&](const char* argument, const OptionalTensor& tensor) {
-        if (tensor) check(argument, *tensor);
-    };
-    check("gate", in.gate);
-    check("beta", in.beta);
-    check("conv_weight", in.convWeight);
-    checkGiven("conv_bias", in.convBias);
-    checkGiven("conv_state", in.convState);
-    checkGiven("recurrent_state", in.recurrentState);
-    checkGiven("gate_coef", in.gateCoef);
-    checkGiven("gate_bias", in.gateBias);
-    checkGiven("cu_seqlens", in.cuSeqlens);
-    checkGiven("state_indices", in.stateIndices);
-    checkGiven("has_initial_state", in.hasInitialState);
+    ForGivenBesideQkv(in, [&](const char* argument, const Tensor& tensor) { CheckDevice(kOp, argument, tensor, in.qkv, "qkv"); });
 }
 
 }  // namespace
+
+void CheckLinearAttentionMemory(const LinearAttentionInputs& in) {
+    struct Written { const char* name; const Tensor* state; const char *begin, *end; } written[2];
+    size_t states = 0;
+    const auto add = [&](const char* name, const OptionalTensor& state) {
+        if (!state || state->numel() == 0) return;
+        const char* begin = static_cast<const char*>(state->data_ptr());
+        written[states++] = {name, &*state, begin, begin + state->numel() * state->element_size()};
+    };
+    add("conv_state", in.convState);
+    add("recurrent_state", in.recurrentState);
+    if (states == 0) return;
+
+    const auto check = [&](const char* argument, const Tensor& tensor) {
+        const Sizes sizes = tensor.sizes(), strides = tensor.strides();
+        if (Product(sizes) == 0) return;
+        const char* first = static_cast<const char*>(tensor.data_ptr());
+        for (size_t i = 0; i < states; ++i)
+            if (written[i].state != &tensor && Touches(first, sizes, strides, tensor.element_size(), written[i].begin, written[i].end))
+                Fail(kOp, std::string(written[i].name) + " is written and must not share memory with " + argument);
+    };
+    check("qkv", in.qkv);
+    ForGivenBesideQkv(in, check);
+}
 
 LinearAttentionShape CheckLinearAttention(const LinearAttentionInputs& in, const LinearAttentionAttributes& attributes) {
     const Heads& heads = attributes.heads;
@@ -209,7 +234,7 @@ LinearAttentionShape CheckLinearAttention(const LinearAttentionInputs& in, const
     const int64_t sequences = CheckSequences(in, batch);
     const int64_t slots = CheckStates(type, heads, in, sequences, channels);
     CheckDevices(in);
-    CheckOverlap(in);
+    CheckLinearAttentionMemory(in);
     return {&type, batch, length, channels, in.convWeight.size(2), sequences, slots};
 }
 

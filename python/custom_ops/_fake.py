@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 MAX_STREAMS = 16  # hc_mult
+MOST = 2**31 - 1  # of sizes and counts
 FLOAT32_OVERFLOW = (2 - 2**-24) * 2.0**127  # rounds to infinity, as all above does
 FLOATS = (torch.bfloat16, torch.float16, torch.float32)
 
@@ -38,7 +39,8 @@ def check_dtype(op: str, argument: str, tensor: Tensor, accepted: Sequence[torch
 
 
 def check_range(op: str, argument: str, value: int, low: int, high: int) -> None:
-    if not isinstance(value, (numbers.Integral, torch.SymInt)):  # an operator's schema sees to it, a module's constructor does not
+    # An operator's schema sees to it, a module's constructor does not.
+    if isinstance(value, bool) or not isinstance(value, (numbers.Integral, torch.SymInt)):
         fail(op, f"{argument} must be an integer, {low} to {high}, got {value!r}")
     if not low <= value <= high:
         fail(op, f"{argument} must be {low} to {high}, got {value}")

@@ -228,6 +228,13 @@ def test_what_has_no_gradient_is_refused(rng):
     for name, state in states.items():
         with pytest.raises(RuntimeError, match=f"npu_fused_linear_attention: {name} requires a gradient: it counts as a constant"):
             custom_ops.fused_linear_attention(**given, **{**states, name: state.clone().requires_grad_()}, **options, token_major=True)
+    before = {name: state.clone() for name, state in states.items()}
+    for name in ("gate", "conv_weight"):
+        with torch.inference_mode():
+            made = given[name].clone()
+        with pytest.raises(RuntimeError, match=f"npu_fused_linear_attention: {name} was made in inference mode and cannot be kept"):
+            custom_ops.fused_linear_attention(**{**given, "qkv": leaves["qkv"], name: made}, **states, **options, token_major=True)
+    assert all(torch.equal(states[name], before[name]) for name in states)
     out = custom_ops.fused_linear_attention(**{**given, **leaves}, **states, **options, token_major=True)
     with pytest.raises(RuntimeError, match="npu_fused_linear_attention: has no second derivative"):
         torch.autograd.grad(out.sum(), leaves["qkv"], create_graph=True)

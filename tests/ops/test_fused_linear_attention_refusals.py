@@ -112,6 +112,10 @@ VALUES = {
     "cu_end": ("cu_seqlens must end with L = 3, got 2", {"cu_seqlens": [0, 2]}),
     "slot_high": ("state_indices must be -1 or 0 to 4, got 5 (entry 0)", {"state_indices": [5]}),
     "slot_low": ("state_indices must be -1 or 0 to 4, got -2 (entry 0)", {"state_indices": [-2]}),
+    "slot_low_stateless": ("state_indices must be -1 or a slot, got -2 (entry 0)",
+                           {"state_indices": [-2], "conv_state": None, "recurrent_state": None}),
+    "slot_of_none": ("state_indices must be -1 without any slot, got 0 (entry 0)",
+                     {"state_indices": [0], "conv_state": Z(0, 40, 3).to(B16), "recurrent_state": Z(0, 4, 4, 6)}),
     "slot_twice": ("state_indices must name a slot once, got 3 twice", {"cu_seqlens": [0, 1, 2, 3], "state_indices": [3, 0, 3]}),
 }
 
@@ -120,23 +124,61 @@ VALUES = {
 @pytest.mark.parametrize("name", VALUES)
 def test_cpu_refuses_values(name, dtype):
     message, changes = VALUES[name]
-    arguments = good() | {argument: torch.tensor(values, dtype=dtype) for argument, values in changes.items()}
+    arguments = good() | {name: torch.tensor(given, dtype=dtype) if isinstance(given, list) else given for name, given in changes.items()}
     arguments["has_initial_state"] = None
-    before = {state: arguments[state].clone() for state in ("conv_state", "recurrent_state")}
+    states = [arguments[state] for state in ("conv_state", "recurrent_state") if arguments[state] is not None]
+    before = [state.clone() for state in states]
     assert refusal(lambda: call(**arguments)) == f"{OP}: {message}"
-    assert all(torch.equal(arguments[state], tensor) for state, tensor in before.items())
+    assert all(map(torch.equal, states, before))
 
 
-@pytest.mark.parametrize("written, argument", [("conv_state", "qkv"), ("recurrent_state", "gate"), ("conv_state", "conv_bias"),
-                                               ("conv_state", "recurrent_state")])
-def test_a_state_in_the_memory_of_another_tensor(written, argument):
-    arguments = good() | {"qkv": Z(1, 3, 40), "conv_weight": Z(40, 1, 4), "conv_bias": Z(40), "conv_state": Z(5, 40, 3), "beta": Z(1, 3, 4)}
-    one, other = (arguments[name] for name in (written, argument))
-    memory = Z(one.numel() + other.numel())
-    beside = {written: memory[: one.numel()].view(one.shape), argument: memory[one.numel() :].view(other.shape)}
-    call(**arguments | beside)
-    last = {argument: memory[one.numel() - 1 : one.numel() + other.numel() - 1].view(other.shape)}
-    assert refusal(lambda: call(**arguments | beside | last)) == f"{OP}: {written} is written and must not share memory with {argument}"
+# Behind a state in one memory, or in its last 8 bytes: all the others.
+BESIDE = [name for name, value in good().items() if isinstance(value, torch.Tensor)] + ["cu_seqlens"]
+
+
+@pytest.mark.parametrize("written, argument", [(state, argument) for state in ("conv_state", "recurrent_state") for argument in BESIDE
+                                               if argument != state and (state, argument) != ("conv_state", "recurrent_state")])
+def test_a_state_in_the_memory_of_another_tensor(written, argument, backend):
+    arguments = good() | {"cu_seqlens": torch.tensor([0, 3], dtype=torch.int32)}
+    state, other = arguments[written], arguments[argument]
+    state_bytes, bytes_ = (tensor.numel() * tensor.element_size() for tensor in (state, other))
+    memory = torch.zeros(state_bytes + bytes_, dtype=torch.uint8)
+
+    def beside(first):
+        return {written: memory[:state_bytes].view(state.dtype).view(state.shape),
+                argument: memory[first : first + bytes_].view(other.dtype).view(other.shape).copy_(other)}
+
+    if not backend.simulated:
+        call(**arguments | beside(state_bytes))
+    shared = arguments | beside(state_bytes - 8)
+    before = memory.clone()
+    with backend:
+        assert refusal(lambda: call(**shared)) == f"{OP}: {written} is written and must not share memory with {argument}"
+    assert torch.equal(memory, before)
+
+
+@pytest.mark.parametrize("view, touches", [
+    pytest.param(lambda memory: memory[:120].view(1, 40, 3).transpose(1, 2), True, id="transposed"),
+    pytest.param(lambda memory: memory[460:500].view(1, 1, 40).expand(1, 3, 40), True, id="expanded"),
+    pytest.param(lambda memory: memory[478:718].view(1, 3, 80)[..., ::2], True, id="every second"),
+    pytest.param(lambda memory: memory[479:719].view(1, 3, 80)[..., 1::2], False, id="every second, behind")])
+def test_a_state_between_the_elements_of_another_tensor(view, touches):
+    memory = Z(4000)
+    arguments = good() | {"conv_weight": Z(40, 1, 4), "conv_bias": Z(40), "conv_state": None, "beta": Z(1, 3, 4),
+                          "recurrent_state": memory[:480].view(5, 4, 4, 6), "qkv": view(memory)}
+    if touches:
+        assert refusal(lambda: call(**arguments)) == f"{OP}: recurrent_state is written and must not share memory with qkv"
+    else:
+        call(**arguments)
+
+
+def test_a_state_in_the_gap_between_two_rows():
+    memory = Z(2000)
+    arguments = good((2, 3)) | {"conv_weight": Z(40, 1, 4), "conv_bias": Z(40), "conv_state": None, "beta": Z(2, 3, 4)}
+    gap = {"qkv": memory.as_strided((2, 3, 40), (1000, 40, 1)), "recurrent_state": memory[120:600].view(5, 4, 4, 6)}
+    call(**arguments | gap)
+    assert refusal(lambda: call(**arguments | gap | {"recurrent_state": memory[521:1001].view(5, 4, 4, 6)})) == (
+        f"{OP}: recurrent_state is written and must not share memory with qkv")
 
 
 def test_no_memory_for_the_result():

@@ -6,14 +6,13 @@ import torch
 from torch import Tensor
 
 from .. import _autograd
-from .._fake import FLOATS, check_device, check_dtype, check_range, check_sizes, dtype_text, fail, shape_text
+from .._fake import FLOATS, MOST, check_device, check_dtype, check_range, check_sizes, dtype_text, fail, shape_text
 from ._attn_types import ATTN_TYPES, MAX_HEAD_DIM, MAX_TAPS, AttnType, Heads
 from ._linear_attention_gradient import Setting, gradient
 from ._opdef import OpDefCall
 
 NAME = "npu_fused_linear_attention"
 OP_TYPE = "FusedLinearAttention"
-_MOST = 2**31 - 1
 _INDICES = (torch.int32, torch.int64)
 
 
@@ -48,9 +47,9 @@ def _check_type(attn_type: str) -> AttnType:
 
 def check_heads(name: str, kind: AttnType, heads: Heads) -> None:
     """name: whose sentence it is."""
-    most = MAX_HEAD_DIM if kind.has_state else _MOST
-    check_range(name, "num_k_heads", heads.keys, 1, _MOST)
-    check_range(name, "num_v_heads", heads.values, 1, _MOST)
+    most = MAX_HEAD_DIM if kind.has_state else MOST
+    check_range(name, "num_k_heads", heads.keys, 1, MOST)
+    check_range(name, "num_v_heads", heads.values, 1, MOST)
     check_range(name, "head_k_dim", heads.key_dim, 1, most)
     check_range(name, "head_v_dim", heads.value_dim, 1, most)
     if not kind.has_heads and (heads.keys != 1 or heads.values != 1 or heads.key_dim != heads.value_dim):
@@ -177,6 +176,8 @@ def to_opdef(qkv, gate, beta, conv_weight, conv_bias=None, conv_state=None, recu
                num_v_heads=num_v_heads, head_k_dim=head_k_dim, head_v_dim=head_v_dim, gate_fold=gate_fold, gate_coef=gate_coef,
                gate_bias=gate_bias, cu_seqlens=cu_seqlens, state_indices=state_indices, has_initial_state=has_initial_state,
                token_major=token_major)
+    torch.ops.custom._check_linear_attention_memory(qkv, gate, beta, conv_weight, conv_bias, conv_state, recurrent_state, gate_coef,
+                                                    gate_bias, cu_seqlens, state_indices, has_initial_state)
     gates = torch.float32 if gate.dtype != beta.dtype else gate.dtype
     if conv_weight.shape[2] == 1:
         conv_state = None  # of no elements
@@ -192,13 +193,14 @@ def to_opdef(qkv, gate, beta, conv_weight, conv_bias=None, conv_state=None, recu
 
 def _int32(indices: Tensor | None) -> Tensor | None:
     """What does not fit stays out of range."""
-    return indices if indices is None or indices.dtype == torch.int32 else indices.clamp(-(2**31), _MOST).to(torch.int32)
+    return indices if indices is None or indices.dtype == torch.int32 else indices.clamp(-(2**31), MOST).to(torch.int32)
 
 
 _OVERLOAD = getattr(torch.ops.custom, NAME).default
 _ARGUMENTS = tuple(argument.name for argument in _OVERLOAD._schema.arguments)
 _SETTING = ("attn_type", "num_k_heads", "num_v_heads", "head_k_dim", "head_v_dim", "use_qk_l2norm", "gate_fold")
 _WITH_GRADIENT = ("qkv", "gate", "beta", "conv_weight", "conv_bias", "gate_coef", "gate_bias")
+_KEPT = (*_WITH_GRADIENT, "cu_seqlens")
 
 
 def _backward(dout, qkv, gate, beta, conv_weight, conv_bias, conv_initial, recurrent_initial, gate_coef, gate_bias, cu_seqlens, live,
@@ -246,6 +248,9 @@ class _FusedLinearAttention(torch.autograd.Function):
         for name, state in states.items():
             if state.requires_grad:
                 fail(NAME, f"{name} requires a gradient: it counts as a constant and is written in place, detach it")
+        for name in _KEPT:  # autograd refuses them when the states have been written
+            if given[name] is not None and given[name].is_inference():
+                fail(NAME, f"{name} was made in inference mode and cannot be kept for a gradient, clone it")
         initial = _initial_states(given, states)
         out = _autograd.below(_OVERLOAD, **given)
         for state in states.values():
