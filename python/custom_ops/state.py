@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
 
 from . import _state_file, functional
+from ._fake import MOST, check_range
 from ._state_rows import NAME, Layout, Storage, Tensors, error
 
 Rows = Sequence[int] | Tensor | None
+
+
+def _whole(number) -> bool:
+    try:
+        operator.index(number)
+    except TypeError:
+        return False
+    return not isinstance(number, bool)
 
 
 class LinearAttentionState:
@@ -47,8 +57,7 @@ class LinearAttentionState:
     def __init__(self, attn_type: str, *, num_k_heads: int = 1, num_v_heads: int = 1, head_k_dim: int, head_v_dim: int,
                  conv_kernel_size: int, batch: int = 1, dtype: torch.dtype = torch.float32, device=None):
         layout = Layout(attn_type, num_k_heads, num_v_heads, head_k_dim, head_v_dim, conv_kernel_size, dtype)
-        if batch < 1:
-            raise error(f"batch must be at least 1, got {batch}")
+        check_range(NAME, "batch", batch, 1, MOST)
         self._set(layout, Storage(layout.new(batch, device)), 0, batch)
 
     def _set(self, layout: Layout, storage: Storage, first: int, batch: int) -> LinearAttentionState:
@@ -137,6 +146,8 @@ class LinearAttentionState:
         Possible is what leaves 0 tokens, those of the snapshot, or all. Anything else raises RuntimeError with the reason: a recurrent
         state holds the sum of its tokens, not each of them. Every row is checked before one is changed.
         """
+        if not _whole(begin) or not (end is None or _whole(end)):
+            raise error(f"erase takes numbers of tokens, got {begin!r} and {end!r}")
         index = self._index(rows)
         kept, lengths = self.snapshot_lengths(), self.lengths.tolist()
         zero, back = [], []
@@ -166,6 +177,8 @@ class LinearAttentionState:
     def view(self, first: int = 0, rows: int | None = None) -> LinearAttentionState:
         """Rows first .. first + rows - 1 (default: all) as a state on the same storage, snapshots included: what one writes the other
         sees. So a prefill and a decode module share a state, or a prompt is read into one row of a running batch."""
+        if not _whole(first) or not (rows is None or _whole(rows)):
+            raise error(f"view takes a row and a number of rows, got {first!r} and {rows!r}")
         rows = self.batch - first if rows is None else rows
         if first < 0 or rows < 1 or first + rows > self.batch:
             raise error(f"view of rows {first} to {first + rows} of {self.batch}")
@@ -257,7 +270,7 @@ class LinearAttentionState:
             raise error(f"recurrent_states must be [batch, Hv, dk, dv] = {list(self.recurrent_state.shape)}, "
                          f"got {list(recurrent_states.shape)}")
         counts = [tokens] * self.batch if isinstance(tokens, int) else tokens.tolist() if isinstance(tokens, Tensor) else list(tokens)
-        if len(counts) != self.batch or any(isinstance(count, bool) or not hasattr(count, "__index__") or count < 0 for count in counts):
+        if len(counts) != self.batch or not all(_whole(count) and count >= 0 for count in counts):
             raise error(f"tokens must be {self.batch} whole numbers >= 0, got {counts}")
         self.conv_state.copy_(conv_states[..., 1:])
         if recurrent_states is not None:
@@ -280,9 +293,9 @@ class LinearAttentionState:
         """[n] int64 on the device; numbers of rows that are given on the host are checked."""
         if rows is None:
             return torch.arange(self.batch, device=self.device)
-        numbers = rows.tolist() if isinstance(rows, Tensor) else list(rows)
-        if any(isinstance(row, bool) or not hasattr(row, "__index__") for row in numbers):
-            raise error(f"rows must be numbers of rows, got {numbers}")
+        numbers = rows.tolist() if isinstance(rows, Tensor) else rows
+        if not isinstance(numbers, Iterable) or not all(map(_whole, numbers := list(numbers))):
+            raise error(f"rows must be a sequence of numbers of rows, got {numbers}")
         if any(not 0 <= row < self.batch for row in numbers):
             raise error(f"rows must be 0 to {self.batch - 1}, got {numbers}")
         if not repeated and len(set(numbers)) != len(numbers):

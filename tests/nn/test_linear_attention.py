@@ -116,6 +116,9 @@ def test_autocast(make, rng):
     (lambda: GatedDeltaNet(HIDDEN, 2, 3, 8, 16), "GatedDeltaNet: num_v_heads must be a multiple of num_k_heads, got 3 and 2"),
     (lambda: GatedDeltaNet(HIDDEN, 1, 2, 8, 513), "GatedDeltaNet: head_v_dim must be 1 to 512, got 513"),
     (lambda: GatedDeltaNet(HIDDEN, 1, 2, 8, 16, 9), "GatedDeltaNet: conv_kernel_size must be 1 to 8, got 9"),
+    (lambda: GatedDeltaNet(0, 1, 2, 8, 16), "GatedDeltaNet: hidden_size must be 1 to 2147483647, got 0"),
+    (lambda: ShortConv(-1), "ShortConv: hidden_size must be 1 to 2147483647, got -1"),
+    (lambda: ShortConv(8.0), "ShortConv: hidden_size must be an integer, 1 to 2147483647, got 8.0"),
     (lambda: ShortConv(HIDDEN, 0), "ShortConv: conv_kernel_size must be 1 to 8, got 0"),
 ])
 def test_dimensions_are_refused_when_the_layer_is_made(make, message):
@@ -128,8 +131,11 @@ def test_what_does_not_belong_to_the_layer_is_refused():
     for state in (ShortConv(HIDDEN, 3).new_state(), GatedDeltaNet(HIDDEN, 1, 3, 8, 8).new_state()):
         with pytest.raises(RuntimeError, match="GatedDeltaNet: the state is that of another layer, Layout"):
             layer(x, state)
-    with pytest.raises(RuntimeError, match=r"GatedDeltaNet: hidden_states must be \[B, L, hid\], got \[2, 32\]"):
-        layer(x[0])
+    with pytest.raises(RuntimeError, match="GatedDeltaNet: state must be a LinearAttentionState, got tuple; new_state makes one"):
+        layer(x, (x, x))
+    for hidden_states, given in ((x[0], r"\[2, 32\]"), (x[..., 1:], r"\[1, 2, 31\]")):
+        with pytest.raises(RuntimeError, match=rf"GatedDeltaNet: hidden_states must be \[B, L, 32\], got {given}"):
+            layer(hidden_states)
     for rows in (111, 113):  # 112 = 2 * 8 + 2 * 3 * 16
         with pytest.raises(RuntimeError, match=rf"GatedDeltaNet: in_proj_qkvz.weight must have 112 rows, got \[{rows}, 32\]"):
             layer.load_state_dict({"in_proj_qkvz.weight": torch.zeros(rows, HIDDEN)}, strict=False)

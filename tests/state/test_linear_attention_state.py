@@ -31,7 +31,8 @@ def test_what_it_holds():
 
 @pytest.mark.parametrize("options, message", [
     ({"attn_type": "mamba"}, "attn_type 'mamba' is not known, use one of gated_delta_rule, .*short_conv"),
-    ({"conv_kernel_size": 9}, "conv_kernel_size must be 1 to 8, got 9"), ({"batch": 0}, "batch must be at least 1, got 0"),
+    ({"conv_kernel_size": 9}, "conv_kernel_size must be 1 to 8, got 9"), ({"batch": 0}, "batch must be 1 to 2147483647, got 0"),
+    ({"batch": 2.5}, "batch must be an integer, 1 to 2147483647, got 2.5"), ({"batch": True}, "batch must be an integer, .*, got True"),
     ({"head_k_dim": 0}, "head_k_dim must be 1 to 512, got 0"), ({"head_v_dim": 513}, "head_v_dim must be 1 to 512, got 513"),
     ({"num_k_heads": 2, "num_v_heads": 3}, "num_v_heads must be a multiple of num_k_heads, got 3 and 2"),
     ({"attn_type": "short_conv", "head_k_dim": 8}, "attn_type short_conv takes num_k_heads = num_v_heads = 1 and head_k_dim = head_v_dim"),
@@ -269,9 +270,15 @@ def test_a_cached_prefix_goes_into_the_row_of_a_request(layer):  # noqa: F811
 def test_rows_are_numbers(layer):  # noqa: F811
     state = layer.state(2)
     layer.run(state, layer.inputs(2, 1))
-    for rows in ([True, False], torch.tensor([False, True]), [0.0], torch.tensor([[0, 1]]), ["0"]):
-        with pytest.raises(RuntimeError, match="rows must be numbers of rows, got"):
+    for rows in ([True, False], torch.tensor([False, True]), [0.0], torch.tensor([[0, 1]]), ["0"], 0, torch.tensor(0), slice(0, 1)):
+        with pytest.raises(RuntimeError, match="rows must be a sequence of numbers of rows, got"):
             state.reset(rows)
+    for begin, end in ((0.0, None), ("0", None), (0, 1.0), (True, None)):
+        with pytest.raises(RuntimeError, match="erase takes numbers of tokens, got"):
+            state.erase(begin, end)
+    for first, rows in ((0.0, None), (0, 1.5), ("0", 1), (0, True)):
+        with pytest.raises(RuntimeError, match="view takes a row and a number of rows, got"):
+            state.view(first, rows)
     with pytest.raises(RuntimeError, match="select takes at least one row"):
         state.select([])
     assert state.lengths.tolist() == [1, 1]

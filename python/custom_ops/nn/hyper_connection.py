@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import functional
-from .._fake import MAX_STREAMS, check_finite_non_negative, check_range
+from .._fake import MAX_STREAMS, MOST, check_finite_non_negative, check_range
 
 #: Standard deviation of fn at the start: initializer_range of the published configurations.
 INITIALIZER_RANGE = 0.02
@@ -42,7 +42,7 @@ class HyperConnection(nn.Module):
 
     def __init__(self, hidden_size: int, hc_mult: int, *, sinkhorn_iters: int | None, norm_eps: float, hc_eps: float, device=None):
         name = type(self).__name__
-        check_range(name, "hidden_size", hidden_size, 1, 2**31 - 1)
+        check_range(name, "hidden_size", hidden_size, 1, MOST)
         check_range(name, "hc_mult", hc_mult, 1, MAX_STREAMS)
         check_finite_non_negative(name, "norm_eps", norm_eps)
         check_finite_non_negative(name, "hc_eps", hc_eps)
@@ -58,7 +58,7 @@ class HyperConnection(nn.Module):
     @classmethod
     def for_site(cls, hidden_size: int, hc_mult: int = 4, *, sinkhorn_iters: int = 20, norm_eps: float = 1e-6, hc_eps: float = 1e-6,
                  device=None) -> HyperConnection:
-        check_range(cls.__name__, "sinkhorn_iters", sinkhorn_iters, 1, 2**31 - 1)
+        check_range(cls.__name__, "sinkhorn_iters", sinkhorn_iters, 1, MOST)
         return cls(hidden_size, hc_mult, sinkhorn_iters=sinkhorn_iters, norm_eps=norm_eps, hc_eps=hc_eps, device=device)
 
     @classmethod

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .. import functional
-from .._fake import check_range
+from .._fake import MOST, check_range
 from ..ops._attn_types import ATTN_TYPES, MAX_TAPS, Heads
 from ..ops.fused_linear_attention import check_heads
 from ..state import LinearAttentionState
@@ -17,11 +17,12 @@ from .few_tokens import Linear, project
 class _Layer(nn.Module):
     """What the layers share: their dimensions in the operator's words, and the state."""
 
-    def __init__(self, attn_type: str, conv_kernel_size: int, **heads: int):
+    def __init__(self, attn_type: str, hidden_size: int, conv_kernel_size: int, **heads: int):
         super().__init__()
+        check_range(type(self).__name__, "hidden_size", hidden_size, 1, MOST)
         check_heads(type(self).__name__, ATTN_TYPES[attn_type], Heads(*heads.values()))
         check_range(type(self).__name__, "conv_kernel_size", conv_kernel_size, 1, MAX_TAPS)
-        self.attn_type, self.conv_kernel_size, self._heads = attn_type, conv_kernel_size, heads
+        self.attn_type, self.hidden_size, self.conv_kernel_size, self._heads = attn_type, hidden_size, conv_kernel_size, heads
 
     def new_state(self, batch: int = 1) -> LinearAttentionState:
         """An empty state for this layer, on its device and in its dtype."""
@@ -31,9 +32,13 @@ class _Layer(nn.Module):
 
     def _check(self, hidden_states: Tensor, state: LinearAttentionState | None) -> None:
         name = type(self).__name__
-        if hidden_states.dim() != 3:
-            raise RuntimeError(f"{name}: hidden_states must be [B, L, hid], got {list(hidden_states.shape)}")
-        if state is not None and state.layout.of_layer() != (self.attn_type, *self._heads.values(), self.conv_kernel_size):
+        if hidden_states.dim() != 3 or hidden_states.shape[2] != self.hidden_size:
+            raise RuntimeError(f"{name}: hidden_states must be [B, L, {self.hidden_size}], got {list(hidden_states.shape)}")
+        if state is None:
+            return
+        if not isinstance(state, LinearAttentionState):
+            raise RuntimeError(f"{name}: state must be a LinearAttentionState, got {type(state).__name__}; new_state makes one")
+        if state.layout.of_layer() != (self.attn_type, *self._heads.values(), self.conv_kernel_size):
             raise RuntimeError(f"{name}: the state is that of another layer, {state.layout}; new_state makes one")
 
     def _attend(self, state: LinearAttentionState | None, qkv: Tensor, gate: Tensor, beta: Tensor, conv: nn.Conv1d, **options) -> Tensor:
@@ -74,8 +79,8 @@ class GatedDeltaNet(_Layer):
 
     def __init__(self, hidden_size: int, num_k_heads: int, num_v_heads: int, head_k_dim: int, head_v_dim: int, conv_kernel_size: int = 4, *,
                  norm_eps: float = 1e-6, output_gate: str = "silu", device=None, dtype=None):
-        super().__init__("gated_delta_rule", conv_kernel_size, num_k_heads=num_k_heads, num_v_heads=num_v_heads, head_k_dim=head_k_dim,
-                         head_v_dim=head_v_dim)
+        super().__init__("gated_delta_rule", hidden_size, conv_kernel_size, num_k_heads=num_k_heads, num_v_heads=num_v_heads,
+                         head_k_dim=head_k_dim, head_v_dim=head_v_dim)
         if output_gate not in ("silu", "sigmoid"):
             raise ValueError(f"GatedDeltaNet: output_gate must be silu or sigmoid, got {output_gate!r}")
         self.num_k_heads, self.num_v_heads, self.head_k_dim, self.head_v_dim = num_k_heads, num_v_heads, head_k_dim, head_v_dim
@@ -148,7 +153,8 @@ class ShortConv(_Layer):
     """
 
     def __init__(self, hidden_size: int, conv_kernel_size: int = 3, *, bias: bool = False, device=None, dtype=None):
-        super().__init__("short_conv", conv_kernel_size, num_k_heads=1, num_v_heads=1, head_k_dim=hidden_size, head_v_dim=hidden_size)
+        super().__init__("short_conv", hidden_size, conv_kernel_size, num_k_heads=1, num_v_heads=1, head_k_dim=hidden_size,
+                         head_v_dim=hidden_size)
         options = {"bias": bias, "device": device, "dtype": dtype}
         self.in_proj = Linear(hidden_size, 3 * hidden_size, **options)
         self.conv = _depthwise(hidden_size, conv_kernel_size, **options)

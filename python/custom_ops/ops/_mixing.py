@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .._fake import FLOATS, MAX_STREAMS, check_dtype, check_finite_non_negative, check_range, check_sizes, fail, shape_text
+from .._fake import FLOATS, MAX_STREAMS, MOST, check_dtype, check_finite_non_negative, check_range, check_sizes, fail, shape_text
 
 
 def mixes_per_token(hc_mult: int) -> int:
@@ -17,7 +17,7 @@ def mixes_per_token(hc_mult: int) -> int:
 
 def check_attributes(op: str, hc_mult: int, hc_sinkhorn_iters: int, hc_eps: float) -> None:
     check_range(op, "hc_mult", hc_mult, 1, MAX_STREAMS)
-    check_range(op, "hc_sinkhorn_iters", hc_sinkhorn_iters, 1, 2**31 - 1)
+    check_range(op, "hc_sinkhorn_iters", hc_sinkhorn_iters, 1, MOST)
     check_finite_non_negative(op, "hc_eps", hc_eps)
 
 
