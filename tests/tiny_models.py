@@ -21,6 +21,8 @@ FAMILIES = {  # model_type: (configuration class, its arguments beside COMMON)
     "gemma3_text": ("Gemma3TextConfig", dict(GEMMA, layer_types=["sliding_attention", "full_attention"])),
     "phi": ("PhiConfig", {}),
     "glm4": ("Glm4Config", dict(head_dim=8)),
+    "llama4_text": ("Llama4TextConfig", dict(head_dim=8, intermediate_size_mlp=56, num_local_experts=4, num_experts_per_tok=2,
+                                             interleave_moe_layer_step=2)),
     "gpt_oss": ("GptOssConfig", dict(head_dim=8, num_local_experts=4, num_experts_per_tok=2, sliding_window=16)),
     "olmo2": ("Olmo2Config", {}),
     "hunyuan_v1_dense": ("HunYuanDenseV1Config", dict(head_dim=8)),
@@ -52,6 +54,9 @@ VARIANTS = {name: (model_type, {**LARGER, **changes}) for name, model_type, chan
     ("phi_normed", "phi", dict(qk_layernorm=True, partial_rotary_factor=0.25)),
     ("glm4", "glm4", dict(head_dim=16, partial_rotary_factor=0.5, attention_bias=True)),
     ("gpt_oss", "gpt_oss", WINDOW),
+    ("llama4", "llama4_text", dict(head_dim=16, attention_chunk_size=8, attention_bias=True)),
+    ("llama4_plain", "llama4_text", dict(head_dim=16, attention_chunk_size=16, use_qk_norm=False, no_rope_layers=[1, 0, 0, 1],
+                                         moe_layers=[0, 3], num_experts_per_tok=1)),
     ("olmo2", "olmo2", dict(rope_theta=5e5)),
     ("hunyuan_v1_dense", "hunyuan_v1_dense", dict(head_dim=16)),
     ("hunyuan_alpha", "hunyuan_v1_dense", dict(head_dim=16, rope_parameters=dict(rope_type="dynamic", rope_theta=1e4, alpha=50.0, factor=1.))),
@@ -114,7 +119,6 @@ WITH_TOWERS = {  # model_type: (configuration class, model class); their text mo
     "idefics3": ("Idefics3Config", "Idefics3ForConditionalGeneration"),
     "smolvlm": ("SmolVLMConfig", "SmolVLMForConditionalGeneration"),
     "lfm2_vl": ("Lfm2VlConfig", "Lfm2VlForConditionalGeneration"),
-    "llama4_text": ("Llama4TextConfig", "Llama4ForCausalLM"),
     "qwen2_5_omni_thinker": ("Qwen2_5OmniThinkerConfig", "Qwen2_5OmniThinkerForConditionalGeneration"),
     "qwen2_audio": ("Qwen2AudioConfig", "Qwen2AudioForConditionalGeneration"),
     "qwen2_vl": ("Qwen2VLConfig", "Qwen2VLForConditionalGeneration"),
@@ -128,7 +132,7 @@ WITH_TOWERS = {  # model_type: (configuration class, model class); their text mo
 
 
 #: Of these, what LlmModel refuses.
-UNSUPPORTED = ("gemma4", "llama4_text")
+UNSUPPORTED = ("gemma4",)
 
 
 def build_with_towers(model_type: str):

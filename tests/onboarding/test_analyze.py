@@ -67,8 +67,8 @@ def state(analysis):
 @pytest.mark.parametrize("model_type", [*FAMILIES, *WITH_TOWERS])
 def test_every_family_is_ready(model_type, saved):
     analysis = analyze(saved(model_type))
-    lacks = {"gemma4": ["LlmModel does not have: per-layer embeddings, shared keys and values and blocks of another head size"],
-             "llama4_text": ["LlmModel does not have: chunked attention, blocks without rotation and this routing"]}.get(model_type, [])
+    lacks = {"gemma4": ["LlmModel does not have: per-layer embeddings, shared keys and values and blocks of another head size"]
+             }.get(model_type, [])
     assert analysis.missing == lacks and analysis.ready == (not lacks) and analysis.proposal is None
     assert state(analysis) == ["ok"] * 6 and len(analysis.answers) == 10 and len(analysis.tests) == 6
     assert analysis.tiers == TIERS.get(model_type, analysis.tiers)

@@ -1,6 +1,9 @@
 """Every family against transformers, from a folder as transformers saves it: the five checkpoints of prefill and first decode, many decode
 steps, batches with padding, 16 bits. Prompts are longer than the sliding windows (8)."""
 
+import json
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -8,6 +11,7 @@ pytest.importorskip("transformers")  # the extra `onboard`
 from tiny_models import (COMMON, DELTA_RULE, FAMILIES, LARGER, UNSUPPORTED, VARIANTS, WITH_TOWERS, build, build_variant,  # noqa: E402
                          build_with_towers)
 
+from custom_ops.onboarding.errors import OnboardingError  # noqa: E402
 from custom_ops.onboarding.model import LlmModel  # noqa: E402
 from custom_ops.onboarding.source import open_source  # noqa: E402
 from custom_ops.onboarding.taps import Reference  # noqa: E402
@@ -84,6 +88,42 @@ def test_16_bits_are_no_further_from_float32_than_transformers(name, dtype, tmp_
     assert ours <= 1.5 * theirs < 5e-2 * exact.var()
 
 
+def test_temperature_of_blocks_that_do_not_turn(tmp_path):
+    """Llama 4's queries are scaled by their position there; transformers counts padding too, so batches with padding are not compared."""
+    reference = build_variant("llama4", floor_scale=8, attn_scale=0.7)
+    reference.save_pretrained(tmp_path)
+    report = verify(tmp_path)
+    assert report.passed, str(report)
+    source = open_source(tmp_path)
+    model = load(source)
+    assert [layer.mixer.temperature for layer in model.architecture.layers] == [None, None, None, (0.7, 8)]
+    model.blocks[3].self_attn.spec = replace(model.blocks[3].self_attn.spec, temperature=None)
+    tokens = torch.randint(VOCAB, (2, 41), generator=torch.Generator().manual_seed(0))
+    report = compare(model, Reference(source, torch.float32, reference), source, tokens)
+    assert report.finding.where == "block 3" and "temperature of queries: the reference agrees with 1 + 0.7" in report.finding.cause
+
+
+def test_blocks_that_turn_where_only_their_interval_is_stated(tmp_path):
+    """Published configurations have an empty list and no layer types."""
+    build_variant("llama4").save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    stated = load(tmp_path).architecture
+    assert [layer.mixer.rotary is not None for layer in stated.layers] == [True, True, True, False]
+    assert [layer.mixer.span for layer in stated.layers] == [(8, True)] * 3 + [(None, False)]
+    del config["layer_types"]
+    (tmp_path / "config.json").write_text(json.dumps({**config, "no_rope_layers": []}))
+    assert load(tmp_path).architecture == stated
+
+
+@pytest.mark.parametrize("flags", [[1, 0], [1, 2, 0, 1], "1011"])
+def test_flags_of_rotation_are_checked(flags, tmp_path):
+    build_variant("llama4").save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "no_rope_layers": flags}))
+    with pytest.raises(OnboardingError, match="no_rope_layers must be a list of 0 or 1 for each block"):
+        load(tmp_path)
+
+
 TOWER = {"depth": 1, "hidden_size": 32, "intermediate_size": 32, "num_heads": 2, "out_hidden_size": LARGER["hidden_size"]}
 ENCODER = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
 #: model_type with a vision tower: (the variant its text part is like, changes of it, the tower)
@@ -156,8 +196,6 @@ def test_on_the_simulated_chip(name, saved):
 
 def test_minicpm(tmp_path):
     """transformers has no class: x + f attn(n) is Llama with o_proj and down_proj times f, an embedding times s, a head times d_0 / d."""
-    import json
-
     scale_emb, scale_depth, base = 12.0, 1.4, 16
     reference = build("llama", 3, **LARGER, tie_word_embeddings=False)
     reference.save_pretrained(tmp_path)
@@ -178,8 +216,6 @@ def test_minicpm(tmp_path):
 
 def test_hyper_connections_of_one_stream_are_the_standard_residual(saved):
     """With n = 1, post 1 and comb 1 a site is x + block(x): the same weights give the same logits through hc_pre and hc_post."""
-    from dataclasses import replace
-
     from custom_ops.onboarding.architecture import StreamsSpec
 
     model = load(saved("lfm2")[1])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from custom_ops.onboarding.architecture import (RESIDUAL_MODES, ROUTINGS, Architecture, AttentionSpec, DeltaRuleSpec, LayerSpec, MlpSpec,
-                                                MoeSpec, NormSpec, RotarySpec, ShortConvSpec, StreamsSpec)
+                                                MoeSpec, NormSpec, RotarySpec, ShortConvSpec, Span, StreamsSpec)
 from custom_ops.onboarding.model import LlmModel, Memory
 
 VOCAB, HIDDEN, WINDOW = 61, 32, 5
@@ -19,6 +19,8 @@ NORM, MLP = NormSpec(), MlpSpec(40, "silu")
 ROTARY = RotarySpec(1e4, 8)
 FULL = AttentionSpec(4, 2, 8, 0.35, ROTARY, qk_norm="before_rope", norm=NORM)
 SLIDING = replace(FULL, window=WINDOW, rotary=replace(ROTARY, pairing="interleaved", dims=4))
+CHUNKED = replace(FULL, window=WINDOW, chunked=True, qk_norm="after_rope", norm=replace(NORM, weight=False))
+TEMPERED = replace(FULL, rotary=None, qk_norm="none", temperature=(0.5, 4))
 CONV, DELTA = ShortConvSpec(3), DeltaRuleSpec(2, 4, 8, 8, 4)
 MOE = MoeSpec(4, 2, 16, "silu", shared=MLP, shared_gate=True)
 
@@ -30,6 +32,7 @@ def architecture(mixers, residual="standard", mlp=MLP, **options):
 MODELS = {
     "full": architecture([FULL, FULL]),
     "sliding": architecture([SLIDING, FULL]),
+    "chunked": architecture([CHUNKED, TEMPERED, SLIDING]),
     "recurrent": architecture([DELTA, CONV]),
     "hybrid": architecture([CONV, SLIDING, DELTA, FULL]),
     "moe": architecture([FULL, CONV], mlp=MOE),
@@ -43,7 +46,7 @@ MODELS = {
     "clamped_swiglu": architecture([FULL], mlp=replace(MOE, activation="clamped_swiglu", alpha=1.7, limit=0.5, expert_bias=True,
                                                        router_bias=True)),
 }
-MEMORIES = ["full", "sliding", "recurrent", "hybrid", "gate_sinks_softcap", "hyper_connection"]
+MEMORIES = ["full", "sliding", "chunked", "recurrent", "hybrid", "gate_sinks_softcap", "hyper_connection"]
 
 
 def make(name, rng):
@@ -92,6 +95,22 @@ def test_causal(name, rng):
     assert (one[:, 12] - two[:, 12]).abs().max() > 1e-2
 
 
+def test_a_chunk_sees_nothing_of_the_one_before(rng):
+    """And its first token as little as the first of all."""
+    model = LlmModel(architecture([CHUNKED])).eval()
+    for parameter in model.parameters():
+        parameter.normal_(0, 0.3, generator=rng)
+    tokens = some_tokens(rng, 1, 3 * WINDOW)
+    other = tokens.clone()
+    other[0, WINDOW - 1] = (other[0, WINDOW - 1] + 1) % VOCAB
+    one, two = model(tokens), model(other)
+    torch.testing.assert_close(one[:, WINDOW:], two[:, WINDOW:], rtol=0, atol=0)
+    later = model(tokens[:, WINDOW : WINDOW + 1])
+    torch.testing.assert_close(one[:, WINDOW : WINDOW + 1], later, **CLOSE)  # alone in its chunk: where it stands does not matter
+    other[0, WINDOW] = (other[0, WINDOW] + 1) % VOCAB
+    assert (model(other)[:, WINDOW + 1] - one[:, WINDOW + 1]).abs().max() > 1e-3
+
+
 @pytest.mark.parametrize("name", MEMORIES)
 def test_left_padding(name, rng):
     """Rows padded on the left, through prefill and decode, are what they are alone."""
@@ -132,11 +151,11 @@ def test_a_sliding_store_keeps_a_window(rng):
     model, tokens = make("sliding", rng), some_tokens(rng, 1, 700)
     memory = model.new_memory()
     model(tokens[:, :400], memory)
-    store = memory.store(WINDOW)
+    store = memory.store(Span(WINDOW))
     size = store.nbytes()
     got = torch.cat([model(tokens[:, t : t + 1], memory) for t in range(400, 700)], 1)
     torch.testing.assert_close(got, model(tokens)[:, 400:], **CLOSE)
-    assert store.nbytes() == size and store.capacity < 200 and memory.store(None).capacity >= 700
+    assert store.nbytes() == size and store.capacity < 200 and memory.store(Span()).capacity >= 700
 
 
 @pytest.mark.parametrize("name", MEMORIES)

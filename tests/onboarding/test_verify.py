@@ -8,7 +8,7 @@ from torch import nn
 
 pytest.importorskip("transformers")  # the extra `onboard`
 from custom_ops.onboarding import OnboardingError  # noqa: E402
-from custom_ops.onboarding.architecture import NormSpec  # noqa: E402
+from custom_ops.onboarding.architecture import NormSpec, Span  # noqa: E402
 from custom_ops.onboarding.causes import hypotheses  # noqa: E402
 from custom_ops.onboarding.locate import nmse  # noqa: E402
 from custom_ops.onboarding.model import LlmModel  # noqa: E402
@@ -119,7 +119,7 @@ def drop_qk_norm(model):
 
 
 def without_windows(model):
-    changed = model.architecture.with_layers(lambda layer: replace(layer, mixer=replace(layer.mixer, window=None)))
+    changed = model.architecture.with_layers(lambda layer: replace(layer, mixer=replace(layer.mixer, window=None, chunked=False)))
     other = LlmModel(changed)
     other.load_state_dict(model.state_dict())
     return other
@@ -163,6 +163,12 @@ FAULTS = [  # variant, fault, where, what is said
     ("gemma2", lambda m: spec(attentions(m), scale=0.25), "block 0", "attention scale: is 0.25, the reference agrees with 0.204124"),
     ("gemma2", lambda m: spec(attentions(m), softcap=None), "block 0", "attention softcap: is None, the reference agrees with 5"),
     ("gemma2", without_windows, "block 0", "sliding window: is None, the reference agrees with 8"),
+    ("llama4", without_windows, "block 0", "attention is not chunked by 8, the reference's is"),
+    ("llama4", drop_qk_norm, "block 0", "norm of query and key is missing: the reference has one without weights"),
+    ("llama4", lambda m: setattr(m.blocks[3].self_attn, "rotary", m.blocks[0].self_attn.rotary), "block 3",
+     "the reference does not rotate this block's queries and keys"),
+    ("llama4", lambda m: spec([b.mlp for b in m.blocks[1::2]] + [b.mlp.experts for b in m.blocks[1::2]], routing="topk_softmax"), "block 1",
+     "routing"),
     ("qwen2_sliding", without_windows, "block 2", "sliding window: is None, the reference agrees with 8"),
     ("llama", lambda m: setattr(m.blocks[2].mlp, "act", torch.relu), "block 2", "the reference agrees with 'silu'"),
     ("qwen3_moe_plain_sum", lambda m: spec([b.mlp for b in m.blocks], normalise=True), "block 0",
@@ -226,7 +232,7 @@ def test_a_fault_of_the_memory(sources):
 
     def forgets(x, call, layer):
         if call.before[0]:
-            call.memory.store(None).tensors[layer][0][:, :, :5] = 0
+            call.memory.store(Span()).tensors[layer][0][:, :, :5] = 0
         return forward(x, call, layer)
 
     attention.forward = forgets

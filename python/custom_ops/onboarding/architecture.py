@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 #: How a decoder layer adds its two sub-layers (attn: attention or linear attention) to the residual x.
 RESIDUAL_MODES = {
@@ -21,17 +22,19 @@ RESIDUAL_MODES = {
 ROUTINGS = {
     "softmax": "softmax over all experts, then the top k",
     "topk_softmax": "the top k logits, then softmax over them",
+    "topk_sigmoid": "the top k logits, then sigmoid of each, a factor on the expert's input",
     "sigmoid_bias": "sigmoid; a bias takes part in the choice of the top k, not in their weights",
 }
 
 
 @dataclass(frozen=True)
 class NormSpec:
-    """kind "rms": w x / sqrt(mean x^2 + eps); "layer": w (x - mean) / sqrt(var + eps) + b, without b where bias is False."""
+    """kind "rms": w x / sqrt(mean x^2 + eps); "layer": w (x - mean) / sqrt(var + eps) + b; without w or b where weight or bias is False."""
 
     kind: str = "rms"
     eps: float = 1e-6
     bias: bool = False
+    weight: bool = True
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,21 @@ class RotarySpec:
     max_positions: int | None = None
 
 
+class Span(NamedTuple):
+    """What a query sees of the tokens up to its own: all (window None), the last `window`, or with chunked those of its own chunk of
+    `window` tokens."""
+
+    window: int | None = None
+    chunked: bool = False
+
+
 @dataclass(frozen=True)
 class AttentionSpec:
     """Softmax attention. softmax(softcap(scale q k^T) + mask) v, softcap(s) = cap tanh(s / cap).
 
-    window:      None, or the tokens a query sees, itself included.
+    window, chunked: see Span.
+    rotary:      None: nothing turns.
+    temperature: (a, n): the query at position p is multiplied by 1 + a log(1 + floor((p + 1) / n)).
     qk_norm:     "none" | "before_rope" | "after_rope"; over "head" or the whole "projection".
     output_gate: q_proj gives query and gate, head after head; sigmoid(gate) scales the result before o_proj.
     sinks:       one logit a head takes part in the softmax and has no value.
@@ -68,6 +81,8 @@ class AttentionSpec:
     scale: float
     rotary: RotarySpec | None
     window: int | None = None
+    chunked: bool = False
+    temperature: tuple[float, float] | None = None
     qkv_bias: bool = False
     out_bias: bool = False
     qk_norm: str = "none"
@@ -76,6 +91,10 @@ class AttentionSpec:
     output_gate: bool = False
     sinks: bool = False
     softcap: float | None = None
+
+    @property
+    def span(self) -> Span:
+        return Span(self.window, self.chunked)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ from .source import Source
 
 #: Added to the sum that sigmoid routings divide by; transformers 5.24, modeling_lfm2_moe.
 SIGMOID_EPS = 1e-6
+#: layer type of softmax attention -> where its window's tokens stand
+_WINDOWS = {"full_attention": "", "sliding_attention": "sliding_window", "chunked_attention": "attention_chunk_size"}
+_FLAGS = {"0", "1", "True", "False"}
 
 
 def build_architecture(source: Source) -> Architecture:
@@ -78,17 +81,32 @@ class _Builder:
     def _attention(self, index: int, paths: LayerPaths) -> AttentionSpec:
         found, traits, names = self.found, self.traits, paths.attention
         kind = found["layer_types"][index]
-        if kind not in ("full_attention", "sliding_attention"):
-            raise OnboardingError(f"block {index} is of layer type '{kind}', which LlmModel does not have")
         qkv = names.get("qkv_proj") or names["q_proj"]
-        normed = traits["qk_norm"] != "none" and "q_norm" in names
+        if kind not in _WINDOWS:
+            raise OnboardingError(f"block {index} is of layer type '{kind}', which LlmModel does not have")
+        rotates, plain = self._rotates(index), traits["qk_norm_plain"]
+        has_norms = rotates and found.get("qk_norm_flag", True) if plain else "q_norm" in names
+        normed = traits["qk_norm"] != "none" and has_norms
+        norm = NormSpec("rms", found["rms_norm_eps"], weight=False) if plain else self._norm(names["q_norm"]) if normed else NormSpec()
+        tempered = not rotates and found.get("attn_temperature_tuning")
         scale = found["head_dim"] if traits["attention_scale"] == "head_dim" else self._number("attention_scale")
         return AttentionSpec(
-            found["num_attention_heads"], found["num_key_value_heads"], found["head_dim"], scale**-0.5, self._rotaries[kind],
-            window=found["sliding_window"] if kind == "sliding_attention" else None, qkv_bias=self.source.has(qkv + ".bias"),
+            found["num_attention_heads"], found["num_key_value_heads"], found["head_dim"], scale**-0.5,
+            self._rotaries[kind] if rotates else None, window=found[_WINDOWS[kind]] if _WINDOWS[kind] else None,
+            chunked=kind == "chunked_attention", temperature=(found["attn_scale"], found["floor_scale"]) if tempered else None,
+            qkv_bias=self.source.has(qkv + ".bias"),
             out_bias=self.source.has(names["o_proj"] + ".bias"), qk_norm=traits["qk_norm"] if normed else "none",
-            qk_norm_over=traits["qk_norm_over"], norm=self._norm(names["q_norm"]) if normed else NormSpec(),
+            qk_norm_over=traits["qk_norm_over"], norm=norm if normed else NormSpec(),
             output_gate=traits["output_gate"], sinks=traits["sinks"], softcap=found.get("attention_softcap"))
+
+    def _rotates(self, index: int) -> bool:
+        """By a list of one flag a block, or every block but each n-th."""
+        flags, interval = self.found.get("rope_flags"), self.found.get("rope_interval")
+        if flags:
+            if not isinstance(flags, list) or len(flags) < self.found["num_hidden_layers"] or not {*map(str, flags)} <= _FLAGS:
+                raise OnboardingError(f"config.json {self.traits['rope_flags']} must be a list of 0 or 1 for each block, is {flags!r:.80}")
+            return bool(flags[index])
+        return interval is None or (index + 1) % interval != 0
 
     @cached_property
     def _rotaries(self) -> dict[str, RotarySpec]:

@@ -136,10 +136,15 @@ def _qk_norm(block: Decoder, hints: Hints) -> Iterator[Hypothesis]:
         yield from offsets("norms of query and key", [attention.q_norm, attention.k_norm])
         yield Hypothesis("the reference does not norm query and key", [(attention, "spec", replace(spec, qk_norm="none"))])
         return
+    eps = next(iter(hints.numbers("variance_epsilon", "rms_norm_eps", "eps")), 1e-6)
+    if hints.child("qk_norm") is not None:  # one without weights for both
+        norm = Norm(spec.head_dim, NormSpec("rms", eps, weight=False))
+        changed = replace(spec, qk_norm="after_rope")
+        yield Hypothesis("norm of query and key is missing: the reference has one without weights",
+                         [(attention, "spec", changed), (attention, "q_norm", norm), (attention, "k_norm", norm)])
     theirs = [hints.child("q_norm", "q_layernorm", "query_layernorm"), hints.child("k_norm", "k_layernorm", "key_layernorm")]
     if any(module is None or getattr(module, "weight", None) is None for module in theirs):
         return
-    eps = next(iter(hints.numbers("variance_epsilon", "rms_norm_eps", "eps")), 1e-6)
     for plus, order in itertools.product((0.0, 1.0), ("before_rope", "after_rope")):
         over = "head" if theirs[0].weight.numel() == spec.head_dim else "projection"
         if (order, over) == ("after_rope", "projection"):
@@ -168,8 +173,17 @@ def _attention(block: Decoder, hints: Hints) -> Iterator[Hypothesis]:
         if cap != spec.softcap:
             yield other(f"attention softcap: is {spec.softcap}, the reference agrees with {cap}", softcap=cap)
     for window in [*(int(value) for value in hints.numbers("sliding_window")), None]:
-        if window != spec.window:
-            yield other(f"sliding window: is {spec.window}, the reference agrees with {window}", window=window)
+        if window != spec.window or spec.chunked:
+            yield other(f"sliding window: is {spec.window}, the reference agrees with {window}", window=window, chunked=False)
+    for chunk in map(int, hints.numbers("attention_chunk_size")):
+        if (chunk, True) != spec.span:
+            yield other(f"attention is not chunked by {chunk}, the reference's is", window=chunk, chunked=True)
+    if spec.temperature is not None:
+        yield other("the reference's queries have no temperature", temperature=None)
+    for pair in itertools.product(hints.numbers("attn_scale"), hints.numbers("floor_scale")):
+        if pair != spec.temperature:
+            yield other("temperature of queries: the reference agrees with 1 + {:g} log(1 + floor((p + 1) / {:g}))".format(*pair),
+                        temperature=pair)
     if spec.output_gate:
         rows = attention.q_proj.weight.unflatten(0, (spec.heads, 2, spec.head_dim))
         yield Hypothesis("query and output gate are swapped in q_proj", [weight(attention.q_proj, rows.flip(1).flatten(0, 2))])
@@ -250,6 +264,9 @@ def _norms(block: Decoder, hints: Hints) -> Iterator[Hypothesis]:
 
 
 def offsets(what: str, norms: list[nn.Module]) -> Iterator[Hypothesis]:
+    norms = [norm for norm in norms if norm.weight is not None]
+    if not norms:
+        return
     for plus, text in ((1.0, f"{what}: weights are used as they are stored, the reference uses 1 + w"),
                        (-1.0, f"{what}: used as 1 + w, the reference uses the weights as they are stored")):
         yield Hypothesis(text, [weight(norm, norm.weight + plus) for norm in norms])
@@ -284,7 +301,8 @@ def _moe(moe: Moe, hints: Hints) -> Iterator[Hypothesis]:
                          [(shared, "gate_proj", shared.up_proj), (shared, "up_proj", shared.gate_proj)])
 
     def other(text: str, **changes) -> Hypothesis:
-        return Hypothesis(text, [(moe, "spec", replace(spec, **changes))])
+        changed = replace(spec, **changes)
+        return Hypothesis(text, [(moe, "spec", changed), (experts, "spec", changed)])
 
     if spec.routing != "topk_softmax":  # whose weights have the sum 1
         ours, theirs = ("", "not ") if spec.normalise else ("not ", "")

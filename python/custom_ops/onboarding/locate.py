@@ -170,7 +170,7 @@ class _Search:
         if not paths.moe:
             for role in ("gate", "up", "down"):
                 yield from pair(f"mlp {role}", getattr(block.mlp, f"{role}_proj"), paths.mlp.get(role))
-        else:
+        elif self.model.architecture.layers[index].mlp.routing != "topk_sigmoid":  # its router gives what comes after the sigmoid
             yield from pair("router", block.mlp.gate, paths.mlp.get("gate") or paths.mlp.get("router"))
         yield from pair("mlp", block.mlp, paths.decoder["mlp"])
         if "post_feedforward_layernorm" in norms:

@@ -42,6 +42,8 @@ def resolve_config(family: FamilyMap, config: Mapping) -> ConfigValues:
     needed = [*_ALWAYS, *_BY_LINEAR[family.traits["linear"]], *(key for key in ("num_experts", "top_k") if key in family.mlp)]
     if "sliding_attention" in found.get("layer_types", ()):
         needed.append("sliding_window")
+    if "chunked_attention" in found.get("layer_types", ()):
+        needed.append("attention_chunk_size")
     for position, entry in enumerate(found.report):
         if entry.dst in needed:
             found.report[position] = Unresolved(entry.level, entry.layer, entry.dst, entry.src, entry.reason, required=True)

@@ -50,9 +50,17 @@ class Attention(nn.Module):
             q, k = self.rotary.rotate(q, *tables), self.rotary.rotate(k, *tables)
         if spec.qk_norm == "after_rope":
             q, k = self.q_norm(q), self.k_norm(k)
-        k, v, visible = call.remember(layer, spec.window, k, v)
+        if spec.temperature is not None:
+            q = self._tempered(q, call.positions())
+        k, v, visible = call.remember(layer, spec.span, k, v)
         out = self._attend(q, k, v, visible).transpose(1, 2).flatten(2)
         return self.o_proj(out if gate is None else out * torch.sigmoid(gate))
+
+    def _tempered(self, q: Tensor, positions: Tensor) -> Tensor:
+        """q [B, heads, L, d]; positions [L] or [B, L]"""
+        strength, tokens = self.spec.temperature
+        factor = 1 + strength * torch.log1p(((positions + 1) // tokens).float())
+        return (q * factor.unsqueeze(-2).unsqueeze(-1)).to(q.dtype)
 
     def _queries(self, q: Tensor) -> tuple[Tensor, Tensor | None]:
         spec, gate = self.spec, None
@@ -97,4 +105,5 @@ class Attention(nn.Module):
 
     def extra_repr(self) -> str:
         spec = self.spec
-        return f"heads={spec.heads}, kv_heads={spec.kv_heads}, head_dim={spec.head_dim}, window={spec.window}"
+        span = f"{'chunk' if spec.chunked else 'window'}={spec.window}"
+        return f"heads={spec.heads}, kv_heads={spec.kv_heads}, head_dim={spec.head_dim}, {span}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from ..architecture import Span
 from .kv import Plan, Visible, visible
 from .memory import Memory
 from .rotary import Rotary
@@ -26,8 +27,8 @@ class Call:
         self.is_step = False  # one token in each of few rows on the CPU: see step.py; set by LlmModel
         self.before = memory.lengths if memory is not None else [0] * batch
         self._rotations: dict[int, tuple[Tensor, Tensor]] = {}
-        self._plans: dict[int | None, Plan] = {}
-        self._visible: dict[int | None, Visible] = {}
+        self._plans: dict[Span, Plan] = {}
+        self._visible: dict[Span, Visible] = {}
         self._positions = self._count_positions()
 
     def _count_positions(self) -> Tensor | None:
@@ -38,6 +39,12 @@ class Call:
         positions = torch.tensor(first).unsqueeze(1) + torch.arange(self.length)
         return positions.clamp(min=0).to(self.device)  # padding has none
 
+    def positions(self) -> Tensor:
+        """[L] int64, or [B, L] where rows differ."""
+        if self._positions is not None:
+            return self._positions
+        return self.before[0] - self.starts[0] + torch.arange(self.length, device=self.device)
+
     def rotation(self, rotary: Rotary) -> tuple[Tensor, Tensor]:
         """Cosines and sines of this call's tokens."""
         found = self._rotations.get(id(rotary))
@@ -47,28 +54,28 @@ class Call:
             found = self._rotations[id(rotary)] = rotary.tables(max(0, first[0]), end, self.device, self.dtype, self._positions)
         return found
 
-    def remember(self, layer: int, window: int | None, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Visible]:
+    def remember(self, layer: int, span: Span, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Visible]:
         """Keys and values that the queries of this call see, those of the memory before k, v [B, kv_heads, L, d]."""
         if self.memory is None:
-            if window not in self._visible:
+            if span not in self._visible:
                 zeros = [0] * self.batch
-                self._visible[window] = visible(window, zeros, self.length, zeros, self.length, self.starts, self.device)
-            return k, v, self._visible[window]
-        plan = self._plan(window)
-        return *self.memory.store(window).remember(layer, plan, k, v), plan.visible
+                self._visible[span] = visible(span, zeros, self.length, zeros, self.length, self.starts, self.device)
+            return k, v, self._visible[span]
+        plan = self._plan(span)
+        return *self.memory.store(span).remember(layer, plan, k, v), plan.visible
 
-    def slot(self, layer: int, window: int | None) -> tuple[Tensor, Tensor, int, int] | None:
+    def slot(self, layer: int, span: Span) -> tuple[Tensor, Tensor, int, int] | None:
         """(keys, values [B, kv_heads, capacity, d], the first slot that is seen, the slot of this call's one token) of the memory, to be
         written there; None where rows differ or the memory has to be moved."""
-        plan = self._plan(window)
+        plan = self._plan(span)
         if self._positions is not None or plan.shift is not None or plan.keep is not None or plan.visible.mask is not None:
             return None
-        return *self.memory.store(window).rows(layer, plan), plan.low, plan.used[0]
+        return *self.memory.store(span).rows(layer, plan), plan.low, plan.used[0]
 
-    def _plan(self, window: int | None) -> Plan:
-        plan = self._plans.get(window)
+    def _plan(self, span: Span) -> Plan:
+        plan = self._plans.get(span)
         if plan is None:
-            plan = self._plans[window] = self.memory.plan(window, self.length, self.starts, self.device)
+            plan = self._plans[span] = self.memory.plan(span, self.length, self.starts, self.device)
         return plan
 
     def finish(self) -> None:

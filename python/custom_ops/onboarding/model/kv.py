@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..architecture import Span
+
 #: A sliding store keeps this many tokens more than its window, so that as many can always be taken back.
 RETAINED = 64
 #: Rows of unequal lengths take at most this many tokens in a call; LlmModel cuts longer ones. What a sliding store has room for.
@@ -27,7 +29,7 @@ class Visible:
         return torch.ones(queries, keys, dtype=torch.bool, device=device).tril()
 
 
-def visible(window: int | None, queries: Sequence[int], length: int, keys: Sequence[int], slots: int, starts: Sequence[int],
+def visible(span: Span, queries: Sequence[int], length: int, keys: Sequence[int], slots: int, starts: Sequence[int],
             device) -> Visible:
     """For rows whose first query is token queries[i] and whose slot 0 holds token keys[i]; tokens before starts[i] are padding. The last
     query's token stands in the last slot of the longest row.
@@ -35,21 +37,33 @@ def visible(window: int | None, queries: Sequence[int], length: int, keys: Seque
     A padding query sees itself alone: a softmax over nothing would be NaN, and 0 NaN too where its value is a key's.
     """
     padded = any(start > key for start, key in zip(starts, keys))
-    if not padded and len(set(zip(queries, keys))) == 1:
-        if length == 1 and (window is None or slots <= window):
+    if not padded and len(set(zip(queries, keys, starts if span.chunked else keys))) == 1:
+        whole = _all_in_span(span, keys[0] - starts[0], queries[0] - starts[0] + length - 1, slots)
+        if length == 1 and whole:
             return Visible()
-        if queries[0] == keys[0] and slots == length and (window is None or length <= window):
+        if queries[0] == keys[0] and slots == length and whole:
             return Visible(causal=True)
         queries, keys, starts = queries[:1], keys[:1], starts[:1]
-    return Visible(_mask(window, queries, length, keys, slots, starts, device))
+    return Visible(_mask(span, queries, length, keys, slots, starts, device))
 
 
-def _mask(window, queries, length, keys, slots, starts, device) -> Tensor:
+def _all_in_span(span: Span, first: int, last: int, slots: int) -> bool:
+    """Whether the query at position `last` sees the key at position `first`, the oldest of `slots`."""
+    if span.window is None:
+        return True
+    return first // span.window == last // span.window if span.chunked else slots <= span.window
+
+
+def _mask(span, queries, length, keys, slots, starts, device) -> Tensor:
     first = torch.tensor([queries, keys, starts], device=device).view(3, -1, 1, 1, 1)
     query = first[0] + torch.arange(length, device=device).view(-1, 1)
     key = first[1] + torch.arange(slots, device=device)
     seen = (key <= query) & ((key >= first[2]) | (key == query))
-    return seen if window is None else seen & (key > query - window)
+    if span.window is None:
+        return seen
+    if span.chunked:
+        return seen & ((key - first[2]) // span.window == (query - first[2]) // span.window)
+    return seen & (key > query - span.window)
 
 
 @dataclass
@@ -67,14 +81,15 @@ class Plan:
 
 
 class KvStore:
-    """[B, kv_heads, capacity, head_dim] keys and values of all attention layers with one window.
+    """[B, kv_heads, capacity, head_dim] keys and values of all attention layers with one span.
 
     The same tokens stand in the same slots in every layer. Without a window a store grows; with one it holds the last tokens: at least
     window - 1 + RETAINED of them.
     """
 
-    def __init__(self, layers: dict[int, tuple[int, int]], window: int | None, batch: int, capacity: int, dtype, device):
-        self.window, self.first = window, [0] * batch
+    def __init__(self, layers: dict[int, tuple[int, int]], span: Span, batch: int, capacity: int, dtype, device):
+        window = span.window
+        self.span, self.window, self.first = span, window, [0] * batch
         self.retained = capacity if window is None else window - 1 + RETAINED
         self.capacity = max(1, capacity if window is None else self.retained + PIECE)
         self.tensors = {layer: tuple(torch.zeros(batch, heads, self.capacity, dim, dtype=dtype, device=device) for _ in range(2))
@@ -97,12 +112,12 @@ class KvStore:
             return self._plan_unequal(rows, lengths, length, starts, device, used, first)
         low = 0 if self.window is None else max(0, used[0] - self.window + 1)
         if used[0] + length <= self.capacity:
-            seen = visible(self.window, lengths, length, [begin + low for begin in first], used[0] + length - low, starts, device)
+            seen = visible(self.span, lengths, length, [begin + low for begin in first], used[0] + length - low, starts, device)
             return Plan(rows, length, used, first, low, seen)
         keep = min(used[0], self.retained)
         low = max(0, keep - self.window + 1)
         oldest = [have - keep for have in lengths]
-        seen = visible(self.window, lengths, length, [token + low for token in oldest], keep + length - low, starts, device)
+        seen = visible(self.span, lengths, length, [token + low for token in oldest], keep + length - low, starts, device)
         after = [token + max(0, keep + length - self.retained) for token in oldest]
         return Plan(rows, length, used, after, low, seen, keep=keep)
 
@@ -111,7 +126,7 @@ class KvStore:
             raise RuntimeError(f"rows of unequal lengths take at most {PIECE} tokens in a call, got {length}")
         shift = [have - self.retained if have + length > self.capacity else 0 for have in used]
         used, first = ([value + sign * move for value, move in zip(values, shift)] for values, sign in ((used, -1), (first, 1)))
-        seen = visible(self.window, lengths, length, first, max(used) + length, starts, device)
+        seen = visible(self.span, lengths, length, first, max(used) + length, starts, device)
         return Plan(rows, length, used, first, 0, seen, shift=shift)
 
     def remember(self, layer: int, plan: Plan, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:

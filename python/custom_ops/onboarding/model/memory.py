@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from ...state import LinearAttentionState
-from ..architecture import Architecture, AttentionSpec, ShortConvSpec
+from ..architecture import Architecture, AttentionSpec, ShortConvSpec, Span
 from .kv import KvStore, Visible
 
 __all__ = ["Memory", "Visible"]
@@ -54,15 +54,15 @@ class Memory:
         """capacity: tokens that layers without a window have room for at first; they grow."""
         if batch < 1:
             raise RuntimeError(f"Memory: batch must be at least 1, got {batch}")
-        attention: dict[int | None, dict[int, tuple[int, int]]] = {}
+        attention: dict[Span, dict[int, tuple[int, int]]] = {}
         states = {}
         for index, layer in enumerate(architecture.layers):
             spec = layer.mixer
             if isinstance(spec, AttentionSpec):
-                attention.setdefault(spec.window, {})[index] = spec.kv_heads, spec.head_dim
+                attention.setdefault(spec.span, {})[index] = spec.kv_heads, spec.head_dim
             else:
                 states[index] = _state(spec, architecture.hidden, batch, dtype, device)
-        stores = {window: KvStore(layers, window, batch, capacity, dtype, device) for window, layers in attention.items()}
+        stores = {span: KvStore(layers, span, batch, capacity, dtype, device) for span, layers in attention.items()}
         self._set(architecture.memory_kind(), _Storage(batch, stores, states), range(batch), states)
 
     def _set(self, kind: str, storage: _Storage, rows: range, states: dict[int, LinearAttentionState]) -> Memory:
@@ -96,16 +96,16 @@ class Memory:
 
     # --- a call (made by LlmModel)
 
-    def store(self, window: int | None) -> KvStore:
-        return self._storage.stores[window]
+    def store(self, span: Span) -> KvStore:
+        return self._storage.stores[span]
 
-    def plan(self, window: int | None, length: int, starts: Sequence[int], device):
-        return self._storage.stores[window].plan(self._rows, self.lengths, length, starts, device)
+    def plan(self, span: Span, length: int, starts: Sequence[int], device):
+        return self._storage.stores[span].plan(self._rows, self.lengths, length, starts, device)
 
     def commit(self, plans, length: int, starts: Sequence[int]) -> None:
         """The end of a call: every row has `length` tokens more."""
-        for window, plan in plans.items():
-            self._storage.stores[window].commit(plan)
+        for span, plan in plans.items():
+            self._storage.stores[span].commit(plan)
         for row, start in zip(self._rows, starts):
             self._storage.lengths[row] += length
             self._storage.starts[row] = start

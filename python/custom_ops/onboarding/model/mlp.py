@@ -76,6 +76,9 @@ class Moe(nn.Module):
         if spec.routing == "topk_softmax":
             best, chosen = logits.topk(spec.top_k, -1)
             return best.softmax(-1), chosen
+        if spec.routing == "topk_sigmoid":
+            best, chosen = logits.topk(spec.top_k, -1)
+            return best.float().sigmoid().to(tokens.dtype), chosen
         if spec.routing == "sigmoid_bias":
             scores = logits.sigmoid()
             chosen = (scores if self.expert_bias is None else scores + self.expert_bias).topk(spec.top_k, -1).indices
@@ -106,12 +109,21 @@ class Experts(nn.Module):
             self.register_parameter(f"{name}_bias", parameter(size) if spec.expert_bias else None)
 
     def forward(self, tokens: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
-        """sum over the chosen experts e of weight * expert_e(token); tokens [T, hidden], weights and chosen [T, top_k]."""
+        """sum over the chosen experts e of weight * expert_e(token), for topk_sigmoid of expert_e(weight * token).
+
+        tokens [T, hidden], weights and chosen [T, top_k].
+        """
         out = torch.zeros_like(tokens)
         for expert in chosen.unique().tolist():
             rows, places = torch.where(chosen == expert)
-            out.index_add_(0, rows, self._expert(expert, tokens[rows]) * weights[rows, places].unsqueeze(-1))
+            out.index_add_(0, rows, self._weighted(expert, tokens[rows], weights[rows, places].unsqueeze(-1)))
         return out
+
+    def _weighted(self, expert: int, x: Tensor, share: Tensor) -> Tensor:
+        """x [T, hidden], share [T, 1]"""
+        if self.spec.routing == "topk_sigmoid":
+            return self._expert(expert, x * share)
+        return self._expert(expert, x) * share
 
     def _expert(self, expert: int, x: Tensor) -> Tensor:
         gate, up = (F.linear(x, *self._of(name, expert)) for name in ("gate", "up"))

@@ -16,14 +16,16 @@ class Norm(nn.Module):
     def __init__(self, size: int, spec: NormSpec, device=None):
         super().__init__()
         self.size, self.spec = (size,), spec
-        self.weight = nn.Parameter(torch.ones(size, dtype=torch.float32, device=device))
+        self.weight = nn.Parameter(torch.ones(size, dtype=torch.float32, device=device)) if spec.weight else None
         self.bias = nn.Parameter(torch.zeros(size, dtype=torch.float32, device=device)) if spec.bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         if self.spec.kind == "rms":
+            if self.weight is None:
+                return F.rms_norm(x.float(), self.size, None, self.spec.eps).to(x.dtype)
             return rms_norm(x, self.weight, self.spec.eps)
-        bias = None if self.bias is None else self.bias.float()
-        return F.layer_norm(x.float(), self.size, self.weight.float(), bias, self.spec.eps).to(x.dtype)
+        weight, bias = (None if parameter is None else parameter.float() for parameter in (self.weight, self.bias))
+        return F.layer_norm(x.float(), self.size, weight, bias, self.spec.eps).to(x.dtype)
 
     def extra_repr(self) -> str:
         return f"{self.size[0]}, {self.spec.kind}, eps={self.spec.eps:g}"

@@ -53,7 +53,7 @@ def feed_forward(block: nn.Module, x: Tensor) -> Tensor:
 
 def _is_rms(norm: Norm | None) -> bool:
     """None: there is none, and nothing to ask."""
-    return norm is None or are_plain(Norm, (norm,)) and norm.spec.kind == "rms" and norm.weight.dtype == torch.float32
+    return norm is None or are_plain(Norm, (norm,)) and norm.spec.kind == "rms" and norm.spec.weight and norm.weight.dtype == torch.float32
 
 
 def _normed_projections(x: Tensor, norm: Norm, *layers: Linear) -> list[Tensor] | None:
@@ -70,9 +70,9 @@ def _add(x: Tensor, layer: nn.Module, out: Tensor) -> Tensor:
 
 
 def _attention(layer: Attention, norm: Norm, x: Tensor, call: Call, index: int) -> Tensor | None:
-    spec, place = layer.spec, call.slot(index, layer.spec.window)
+    spec, place = layer.spec, call.slot(index, layer.spec.span)
     norm_fits = spec.qk_norm == "none" or spec.qk_norm == "before_rope" and spec.qk_norm_over == "head"
-    usual = spec.softcap is None and layer.sinks is None and norm_fits
+    usual = spec.softcap is None and layer.sinks is None and spec.temperature is None and norm_fits
     if not usual or place is None or not _is_rms(layer.q_norm) or not _is_rms(layer.k_norm):
         return None
     projected = _normed_projections(x, norm, layer.q_proj, layer.k_proj, layer.v_proj)

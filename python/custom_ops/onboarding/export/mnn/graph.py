@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...architecture import Architecture
+from ...architecture import Architecture, Span
 from ..onnx.graph import rename
 from ..onnx.node import DOMAIN, VERSION, LinearAttentionNode, emit_traced
 from ..onnx.package import load
@@ -123,7 +123,7 @@ class _Stateful(Traceable):
         self.matrices: list[Matrix] = []
         self.norms: list[Normed] = []
         for name, module in self.llm.named_modules():
-            if type(module) in _NAMED:
+            if type(module) in _NAMED and getattr(module, "weight", module) is not None:  # a norm without weights is operators
                 module.__class__ = _NAMED[type(module)]
                 module.take(name, self.norms if isinstance(module, (_Norm, _RmsNorm)) else self.matrices)
 
@@ -138,9 +138,9 @@ class _Continued(GraphCall):
         super().__init__(tokens, next(iter(past.values()))[0].shape[2] if past else 0)
         self.past, self.present = past, {}
 
-    def remember(self, layer: int, window: int | None, k: Tensor, v: Tensor):
+    def remember(self, layer: int, span: Span, k: Tensor, v: Tensor):
         k, v = self.present[layer] = tuple(torch.cat((old, new), 2) for old, new in zip(self.past[layer], (k, v)))
-        return super().remember(layer, window, k, v)
+        return super().remember(layer, span, k, v)
 
 
 class _Norm(TraceableNorm):

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from ....nn import GatedDeltaNet, ShortConv
 from ....nn.few_tokens import Linear
-from ...architecture import Architecture
+from ...architecture import Architecture, Span
 from ...errors import OnboardingError
 from ...model import LlmModel
 from ...model.attention import Attention
@@ -90,7 +90,10 @@ class GraphCall:
         self._keys = torch.arange(before + tokens.shape[1])
         self._positions = self._keys[before:]
         self._rotations: dict[int, tuple[Tensor, Tensor]] = {}
-        self._visible: dict[int | None, Visible] = {}
+        self._visible: dict[Span, Visible] = {}
+
+    def positions(self) -> Tensor:
+        return self._positions
 
     def rotation(self, rotary: Rotary) -> tuple[Tensor, Tensor]:
         """cosines, sines [L, dims / 2]"""
@@ -100,12 +103,16 @@ class GraphCall:
             self._rotations[id(rotary)] = angles.cos() * factor, angles.sin() * factor
         return self._rotations[id(rotary)]
 
-    def remember(self, layer: int, window: int | None, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Visible]:
-        if window not in self._visible:
+    def remember(self, layer: int, span: Span, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Visible]:
+        if span not in self._visible:
             query, key = self._positions.unsqueeze(1), self._keys
-            seen = key <= query if window is None else (key <= query) & (key > query - window)
-            self._visible[window] = Visible(mask=seen)
-        return k, v, self._visible[window]
+            seen = key <= query
+            if span.chunked:
+                seen = seen & (key // span.window == query // span.window)
+            elif span.window is not None:
+                seen = seen & (key > query - span.window)
+            self._visible[span] = Visible(mask=seen)
+        return k, v, self._visible[span]
 
 
 class _Attention(Attention):
@@ -115,7 +122,10 @@ class _Attention(Attention):
 
 class TraceableNorm(Norm):
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) if self.spec.kind == "layer" else _rms(x, self.spec.eps) * self.weight
+        if self.spec.kind == "layer":
+            return super().forward(x)
+        unit = _rms(x, self.spec.eps)
+        return unit if self.weight is None else unit * self.weight
 
 
 class TraceableRmsNorm(nn.RMSNorm):
@@ -151,7 +161,7 @@ class TraceableExperts(Experts):
         out = torch.zeros_like(tokens)
         for expert in range(self.spec.experts):
             share = (weights * (chosen == expert).to(weights.dtype)).sum(-1, keepdim=True)
-            out = out + self._expert(expert, tokens) * share
+            out = out + self._weighted(expert, tokens, share)
         return out
 
 
