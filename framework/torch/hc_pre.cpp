@@ -45,6 +45,30 @@ std::unique_ptr<float[]> ProjectBeforehand(const native::ProjectionArgs& args, i
     return raw;
 }
 
+// By tiles from here on, where the host has them: making fn's terms and reading them has then paid off (two threads; a token's bits may
+// not depend on how many there are).
+constexpr int64_t kManyTokens = 192;
+// A chunk of fn's terms is read once for so many tokens.
+constexpr int64_t kTileBlock = 256;
+// fn's terms: on a huge page from here on, of which less than half is wasted and which is then found again.
+constexpr int64_t kLargeTermBytes = (1 << 20) + 1;
+
+// By tiles; false: nothing has been done, fn is not for them.
+bool PreByTiles(const native::TileKernels& tiles, const native::ProjectionArgs& projection, native::PreArgs args, const Tensor& like,
+                int64_t tokens, int64_t bytes) {
+    Tensor weights = NewEmpty(like, Shape({}, {tiles.weightBytes(projection)}), ScalarType::Byte, kLargeTermBytes);
+    void* const data = weights.mutable_data_ptr();
+    const int64_t chunks = (projection.elementsPerToken + tiles.chunkElements - 1) / tiles.chunkElements;
+    std::atomic<bool> tame{true};
+    torch::stable::parallel_for(0, chunks, 1, [&](int64_t first, int64_t last) {
+        if (!tiles.splitWeights(projection, first, last, data)) tame.store(false, std::memory_order_relaxed);
+    });
+    if (!tame) return false;
+    args.tokensPerBlock = kTileBlock;
+    ForTokens(tokens, bytes, [&](int64_t first, int64_t last) { tiles.pre(args, data, first, last); }, kTileBlock);
+    return true;
+}
+
 std::tuple<Tensor, Tensor, Tensor> HcPreCpu(const Tensor& x, const Tensor& hcFn, const Tensor& hcScale, const Tensor& hcBase, int64_t hcMult,
                                             int64_t iterations, double normEps, double hcEps) {
     const HcMixingShape shape = CheckHcPre({x, hcFn, hcScale, hcBase}, {hcMult, iterations, normEps, hcEps});
@@ -58,14 +82,19 @@ std::tuple<Tensor, Tensor, Tensor> HcPreCpu(const Tensor& x, const Tensor& hcFn,
     const native::Element element = ElementOf(x);
     const native::ProjectionArgs projection{xIn.Data(), fnIn.Floats(), nullptr, element, hcMult * shape.hidden,
                                             static_cast<int32_t>(MixesPerToken(hcMult))};
-    const std::unique_ptr<float[]> raw = ProjectBeforehand(projection, shape.tokens);
-    const native::PreArgs args{{raw.get(), nullptr, scaleIn.Floats(), baseIn.Floats(), xIn.Data(), y.mutable_data_ptr(),
-                                static_cast<float*>(post.mutable_data_ptr()), static_cast<float*>(comb.mutable_data_ptr()), element,
-                                static_cast<int32_t>(hcMult), shape.hidden, iterations, static_cast<float>(hcEps), yBytes >= kLargeResultBytes},
-                               fnIn.Floats(), normEps, perBlock};
     const native::Kernels& kernels = native::HostKernels();
+    native::PreArgs args{{nullptr, nullptr, scaleIn.Floats(), baseIn.Floats(), xIn.Data(), y.mutable_data_ptr(),
+                          static_cast<float*>(post.mutable_data_ptr()), static_cast<float*>(comb.mutable_data_ptr()), element,
+                          static_cast<int32_t>(hcMult), shape.hidden, iterations, static_cast<float>(hcEps), yBytes >= kLargeResultBytes},
+                         fnIn.Floats(), normEps, perBlock};
     // Every byte of x is multiplied MixesPerToken times: threads pay much earlier than for one that is only read.
-    ForTokens(shape.tokens, yBytes * (hcMult + 1) * (raw ? 1 : MixesPerToken(hcMult)),
+    const int64_t bytes = yBytes * (hcMult + 1);
+    if (kernels.tiles && element == native::Element::kBfloat16 && shape.tokens >= kManyTokens &&
+        PreByTiles(*kernels.tiles, projection, args, x, shape.tokens, bytes * projection.rows))
+        return {std::move(y), std::move(post), std::move(comb)};
+    const std::unique_ptr<float[]> raw = ProjectBeforehand(projection, shape.tokens);
+    args.mixing.mixes = raw.get();
+    ForTokens(shape.tokens, bytes * (raw ? 1 : projection.rows),
               [&](int64_t first, int64_t last) { kernels.pre(args, first, last); }, perBlock);
     return {std::move(y), std::move(post), std::move(comb)};
 }

@@ -34,8 +34,9 @@ private:
     std::optional<Tensor> copy_;
 };
 
-// Uninitialised, contiguous, on the device of `like`. The direct C call: half the time of a dispatcher round trip.
-inline Tensor NewEmpty(const Tensor& like, const Shape& shape, ScalarType dtype) {
+// Uninitialised, contiguous, on the device of `like`. The direct C call: half the time of a dispatcher round trip. On the CPU, from
+// `largeBytes` on, on pages that are kept for the next one.
+inline Tensor NewEmpty(const Tensor& like, const Shape& shape, ScalarType dtype, int64_t largeBytes = kLargeResultBytes) {
     int64_t strides[4];
     int64_t stride = 1;
     for (int32_t dim = shape.rank; dim-- > 0;) {
@@ -47,7 +48,7 @@ inline Tensor NewEmpty(const Tensor& like, const Shape& shape, ScalarType dtype)
     const int32_t dtypeCode = torch::stable::detail::to<int32_t>(torch::stable::detail::from(dtype));
     AtenTensorHandle handle;
     const int64_t bytes = Product(shape) * static_cast<int64_t>(aoti_torch_dtype_element_size(dtypeCode));
-    if (bytes >= kLargeResultBytes && deviceType == aoti_torch_device_type_cpu() &&
+    if (bytes >= largeBytes && deviceType == aoti_torch_device_type_cpu() &&
         (handle = NewLargeResult(shape, strides, dtypeCode, bytes)))
         return Tensor(handle);
     if (aoti_torch_empty_strided(shape.rank, shape.sizes, strides, dtypeCode, deviceType, like.get_device_index(), &handle))

@@ -89,8 +89,8 @@ import sys; sys.path.insert(0, {tests!r})
 import torch, custom_ops
 from torch import inf, nan
 from custom_ops import reference
-from compare import assert_matches, assert_post_matches, to_numpy
-from inputs import DTYPES, post_inputs, sinkhorn_inputs, x_of
+from compare import assert_matches, assert_post_matches, assert_pre_matches, to_numpy
+from inputs import DTYPES, post_inputs, pre_inputs, sinkhorn_inputs, x_of
 for dtype in DTYPES.values():
     for law in ("rows", "subnormal", "saturated"):
         for n, d in ((4, 100), (3, 17), (16, 40)):
@@ -110,6 +110,9 @@ for dtype in DTYPES.values():
                 inputs["x"][0, 0], inputs["residual"][1, 1, 1], inputs["comb"][2, 0, 2], inputs["post"][3, 2] = nan, inf, nan, -inf
                 assert_post_matches(custom_ops.hc_post(**inputs), inputs)
             assert_matches("rms", custom_ops.hc_pre_inv_rms(streams), reference.hc_pre_inv_rms(streams))
+        for tokens, d in ((3, 100), (200, 530)):
+            inputs = pre_inputs(law, torch.Generator().manual_seed(5), (tokens,), 4, d, dtype)
+            assert_pre_matches(custom_ops.hc_pre(**inputs), inputs, 4)
 # every 16-bit value through the conversions: n = 1 with pre = 1 gives back x
 for dtype in (torch.bfloat16, torch.float16):
     x = torch.arange(-32768, 32768, dtype=torch.int32).to(torch.int16).view(dtype).reshape(1, 1, -1)
@@ -119,7 +122,7 @@ print("ok")
 """
 
 
-@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512", "amx"])
 def test_every_instruction_set(isa):
     tests = os.path.dirname(os.path.dirname(__file__))
     done = python(SELFTEST.format(tests=tests), CUSTOM_OPS_CPU=isa)

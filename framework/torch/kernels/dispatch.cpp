@@ -3,6 +3,12 @@
 #include <string>
 #include <vector>
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include "kernels.h"
 
 namespace custom_ops::native {
@@ -11,9 +17,25 @@ namespace baseline { extern const Kernels kKernels; }
 #if defined(__x86_64__)
 namespace avx2 { extern const Kernels kKernels; }
 namespace avx512 { extern const Kernels kKernels; }
+namespace amx { extern const TileKernels kTileKernels; }
 #endif
 
 namespace {
+
+#if defined(__x86_64__)
+// The processor multiplies bfloat16 tiles, and the system lets this process use them: it must be asked, once, for all threads.
+bool HasTiles() {
+#if defined(__linux__)
+    constexpr unsigned kTiles = 1u << 24, kBfloat16Tiles = 1u << 22;  // of leaf 7, edx
+    constexpr long kRequestState = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM; fails where the system does not know it
+    unsigned eax, ebx, ecx, edx;
+    if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
+    return (edx & kTiles) && (edx & kBfloat16Tiles) && syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
+#else
+    return false;
+#endif
+}
+#endif
 
 // Narrowest first.
 std::vector<const Kernels*> Supported() {
@@ -25,6 +47,12 @@ std::vector<const Kernels*> Supported() {
     if (hasAvx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         supported.push_back(&avx512::kKernels);
+    if (supported.back() == &avx512::kKernels && HasTiles()) {
+        static Kernels amx = avx512::kKernels;
+        amx.name = "amx";
+        amx.tiles = &amx::kTileKernels;
+        supported.push_back(&amx);
+    }
 #endif
     return supported;
 }

@@ -60,12 +60,16 @@ static double SquareSumWide(const T* x, int64_t count) {
     return total;
 }
 
+static inline float InverseRms(double squares, int64_t count, double epsilon) {
+    return static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(count) + epsilon));
+}
+
 template <typename T>
 static float InverseRms(const T* x, int64_t count, double epsilon) {
     double sum = SquareSum(x, count);
     // Squares above 2^127 are inf in float32, those below 2^-126 lose bits: 2^-100 for the sum is well clear of both. Not >: NaN too.
     if (!(sum >= 0x1p-100 && sum <= 0x1p127)) sum = SquareSumWide(x, count);
-    return static_cast<float>(1.0 / std::sqrt(sum / static_cast<double>(count) + epsilon));
+    return InverseRms(sum, count, epsilon);
 }
 
 }  // namespace custom_ops::native::KERNEL_ISA

@@ -137,6 +137,16 @@ struct RmsNormArgs {
     double epsilon;
 };
 
+// hc_pre with bfloat16 x by matrix tiles (hc_pre_amx_kernel.h).
+struct TileKernels {
+    int64_t chunkElements;  // of K
+    int64_t (*weightBytes)(const ProjectionArgs& args);
+    // Chunks [firstChunk, lastChunk) of fn into `weights`, aligned to 64 bytes. False: fn has an element there that is not finite or is
+    // beyond 2^40, and is not for tiles.
+    bool (*splitWeights)(const ProjectionArgs& args, int64_t firstChunk, int64_t lastChunk, void* weights);
+    void (*pre)(const PreArgs& args, const void* weights, int64_t firstToken, int64_t lastToken);
+};
+
 struct Kernels {
     const char* name;
     void (*invRms)(const InvRmsArgs& args, int64_t firstToken, int64_t lastToken);
@@ -162,10 +172,11 @@ struct Kernels {
     // Key head `task` of all rows, numbered through.
     void (*attentionStep)(const AttentionStepArgs& args, int64_t task);
     void (*rmsNorm)(const RmsNormArgs& args, int64_t firstToken, int64_t lastToken);
+    const TileKernels* tiles;  // null: the host has none
 };
 
 // The table for this host: the widest instruction set it has, or the one named by CUSTOM_OPS_CPU
-// (baseline, avx2, avx512). Chosen once.
+// (baseline, avx2, avx512, amx). Chosen once.
 const Kernels& HostKernels();
 
 }  // namespace custom_ops::native

@@ -23,6 +23,6 @@ void AttentionStep(const AttentionStepArgs& args, int64_t task);
 
 extern const Kernels kKernels;
 const Kernels kKernels = {KERNEL_NAME(KERNEL_ISA), InvRms, Sinkhorn, Project, Pre, Post, ShortConv, DeltaRule, kStripVectors * kLanes,
-                          Linear, WidenTokens, kPairElements, GateTokens, AttentionStep, RmsNorm};
+                          Linear, WidenTokens, kPairElements, GateTokens, AttentionStep, RmsNorm, nullptr};
 
 }  // namespace custom_ops::native::KERNEL_ISA
