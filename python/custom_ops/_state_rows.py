@@ -99,6 +99,13 @@ class Storage:
 
     def make_kept(self) -> Tensors:
         if self.kept is None:
-            self.kept = self.live.map(torch.zeros_like)
+            with torch.inference_mode(False):
+                self.kept = self.live.map(torch.zeros_like)
             self.kept.lengths.fill_(-1)
         return self.kept
+
+    def leave_inference_mode(self) -> None:
+        """Tensors that were made in it could not be written outside."""
+        normal = lambda tensor: tensor.clone() if tensor.is_inference() else tensor  # noqa: E731
+        self.live = self.live.map(normal)
+        self.kept = self.kept and self.kept.map(normal)

@@ -62,7 +62,9 @@ class LinearAttentionState:
 
     def _set(self, layout: Layout, storage: Storage, first: int, batch: int) -> LinearAttentionState:
         self.layout, self._storage, self._first, self.batch = layout, storage, first, batch
-        self._live = storage.live.narrow(first, batch)
+        with torch.inference_mode(False):
+            storage.leave_inference_mode()
+            self._live = storage.live.narrow(first, batch)
         self.conv_state, self.recurrent_state, self.lengths = self._live.conv, self._live.recurrent, self._live.lengths
         return self
 

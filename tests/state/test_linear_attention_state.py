@@ -284,6 +284,23 @@ def test_rows_are_numbers(layer):  # noqa: F811
     assert state.lengths.tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("make", [lambda state: state, lambda state: state.select(), lambda state: state.view(), copy.deepcopy],
+                         ids=["new", "select", "view", "deepcopy"])
+def test_made_in_inference_mode_and_used_outside(make, layer):  # noqa: F811
+    with torch.inference_mode():
+        first = layer.state(2)
+        first.snapshot()
+        state = make(first)
+    tokens = layer.inputs(2, 3)
+    layer.run(state, tokens)
+    assert state.lengths.tolist() == [3, 3]
+    state.snapshot([1])
+    state.restore([0])
+    with torch.inference_mode():
+        layer.run(state, tokens)
+    assert state.lengths.tolist() == [3, 6] and state.snapshot_lengths() == [0, 3]
+
+
 @pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda state: pickle.loads(pickle.dumps(state)), "file"],
                          ids=["deepcopy", "pickle", "torch.save"])
 def test_a_copy_is_whole(layer, twin_of, rng):  # noqa: F811
