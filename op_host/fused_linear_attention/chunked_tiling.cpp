@@ -1,5 +1,7 @@
 #include "chunked_tiling.h"
 
+#include "recurrent_tiling.h"
+
 namespace custom_ops {
 namespace {
 
@@ -34,7 +36,6 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
     RecurrentBuffers& b = p.buffers;
     const uint64_t block = kBlockBytes / s.elementBytes, taps = p.taps, history = taps - 1, rows = history + kChunkTokens;
     const uint64_t pitch = Max(p.keyDim, p.valueDim);
-    const bool narrow = s.elementBytes == 2;
     b = {};
     b.valuePitch = static_cast<uint32_t>(pitch);
     b.chunkTokens = kChunkTokens;
@@ -49,11 +50,8 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
     b.outBytes = static_cast<uint32_t>(kChunkTokens * pitch * s.elementBytes);
     b.convOutBytes = static_cast<uint32_t>(AlignUp(Max(1, pitch * history) * s.elementBytes, kBlockBytes));
     b.scratchFloats = static_cast<uint32_t>(kChunkTokens * pitch);
-    // Work, in the order of RecurrentPrepare::InitWork, without q | k; ChunkedPrepare::InitState.
-    const uint64_t eight = kChunkTokens, pair = 2 * kChunkTokens;
-    uint64_t floats = (narrow ? rows * pitch : 0) + kChunkTokens * pitch + b.scratchFloats + (taps + 1) * pitch;
-    floats += 3 * eight + 2 * pair + kChunkTokens * 2 * kBlockFloats + pair * kBlockFloats + 2 * pitch;
-    for (const uint64_t channels : {uint64_t{p.keyDim}, uint64_t{p.valueTile}, pitch}) floats += AlignUp(channels * history, kBlockFloats);
+    // ChunkedPrepare::InitState
+    const uint64_t floats = PreparationFloats(p, s, p.valueTile) + AlignUp(pitch * history, kBlockFloats);
     b.workBytes = static_cast<uint32_t>(floats * 4);
     const uint64_t total = b.spare * (b.inBytes + b.stateBytes + b.convOutBytes) + 2 * b.outBytes + b.workBytes;
     b.ubBytes = static_cast<uint32_t>(total);

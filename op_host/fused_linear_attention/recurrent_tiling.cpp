@@ -56,7 +56,7 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
     b.inGateBias = place(channels && s.gateFold ? AlignUp(p.keyDim, kBlockFloats) * 4 / s.elementBytes : 0) * s.elementBytes;
     b.inBytes = static_cast<uint32_t>(Max(before.end, place.end) * s.elementBytes);
 
-    const uint64_t widest = Max(p.keyDim, tile), eight = AlignUp(chunk, kBlockFloats), pair = AlignUp(2 * chunk, kBlockFloats);
+    const uint64_t widest = Max(p.keyDim, tile), eight = AlignUp(chunk, kBlockFloats);
     const uint64_t stateRow = AlignUp(tile, kBlockFloats), keyRow = 2 * keyPitch;
     // regbase loads whole registers: the last load of a row may start on its last element.
     const uint64_t overrun = chip.regbase && stateRow % kFloatLanes != 0 ? kFloatLanes * 4 : 0;
@@ -68,11 +68,7 @@ bool SetBuffers(FusedLinearAttentionTilingData& p, const FusedLinearAttentionSha
 
     b.scratchFloats = static_cast<uint32_t>(Max(Max(chunk * Max(keyRow, valuePitch), AlignUp(tile * history, kBlockFloats)),
                                                 3 * (channels ? chunk * gatePitch : eight)));
-    // RecurrentPrepare::InitWork
-    uint64_t floats = (narrow ? rows * Max(keyRow, valuePitch) : 0) + chunk * (keyRow + valuePitch) + b.scratchFloats;
-    floats += (taps + 1) * (keyRow + valuePitch) + 3 * eight + 2 * pair + chunk * 2 * kBlockFloats + pair * kBlockFloats;
-    floats += channels ? chunk * (gatePitch + keyRow) : 0;
-    floats += 2 * Max(keyPitch, valuePitch) + AlignUp(p.keyDim * history, kBlockFloats) + AlignUp(tile * history, kBlockFloats);
+    uint64_t floats = PreparationFloats(p, s, tile);
     // RecurrentMembase::InitState
     const uint64_t keyBlocks = AlignUp(Min(p.keyDim, kGroupRows), kBlockFloats) * kBlockFloats;
     if (!chip.regbase) floats += 3 * eight * kBlockFloats + (channels ? 3 : 2) * keyBlocks + (narrow ? chunk * valuePitch : 0);
@@ -128,6 +124,17 @@ uint64_t SplitOverCores(FusedLinearAttentionTilingData& p, const FusedLinearAtte
 }
 
 }  // namespace
+
+uint64_t PreparationFloats(const FusedLinearAttentionTilingData& p, const FusedLinearAttentionShape& s, uint64_t tile) {
+    const RecurrentBuffers& b = p.buffers;
+    const uint64_t tokens = b.chunkTokens, taps = p.taps, history = taps - 1, keyRow = 2 * b.keyPitch, valueRow = b.valuePitch;
+    const uint64_t eight = AlignUp(tokens, kBlockFloats), pair = AlignUp(2 * tokens, kBlockFloats);
+    uint64_t floats = s.elementBytes == 2 ? (history + tokens) * Max(keyRow, valueRow) : 0;
+    floats += tokens * (keyRow + valueRow) + b.scratchFloats + (taps + 1) * (keyRow + valueRow);
+    floats += 3 * eight + 2 * pair + tokens * 2 * kBlockFloats + pair * kBlockFloats;
+    if (p.perChannelGate != 0) floats += tokens * (b.gatePitch + keyRow);
+    return floats + 2 * Max(b.keyPitch, valueRow) + AlignUp(p.keyDim * history, kBlockFloats) + AlignUp(tile * history, kBlockFloats);
+}
 
 bool TileRecurrent(FusedLinearAttentionTilingData& data, const FusedLinearAttentionShape& shape, const ChipSpec& chip,
                    uint64_t* modelled) {

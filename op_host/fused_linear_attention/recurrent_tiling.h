@@ -9,4 +9,7 @@ namespace custom_ops {
 // the smallest needs.
 bool TileRecurrent(FusedLinearAttentionTilingData& data, const FusedLinearAttentionShape& shape, const ChipSpec& chip, uint64_t* cycles);
 
+// Floats that RecurrentPrepare::InitWork takes for data.buffers and pieces of `tile` columns; keyPitch 0: without q | k.
+uint64_t PreparationFloats(const FusedLinearAttentionTilingData& data, const FusedLinearAttentionShape& shape, uint64_t tile);
+
 }  // namespace custom_ops

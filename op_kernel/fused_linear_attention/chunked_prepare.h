@@ -236,23 +236,18 @@ private:
         return Largest(scratch_, most);
     }
 
-    // Rows of values_ over their norms, those of q times dk^-0.5.
+    // Rows of values_ over their norms, those of q times dk^-0.5: the plan is for use_qk_l2norm alone.
     __aicore__ inline void Normalise(uint32_t pitch, uint32_t rows, bool query) {
-        const float scale = query ? plan_.queryScale : 1.0f;
         const int32_t n = static_cast<int32_t>(rows);
-        if (plan_.useQkL2norm != 0) {
-            AscendC::Mul(scratch_, values_, values_, static_cast<int32_t>(rows * pitch));
-            FenceVector();
-            SumLanes(norms_, scratch_, pitch, rows, pitch);
-            AscendC::Adds(norms_, norms_, Prepare::kL2Epsilon, n);
-            FenceVector();
-            AscendC::Sqrt(norms_, norms_, n);
-            AscendC::Duplicate(scratch_, scale, n);
-            FenceVector();
-            AscendC::Div(norms_, scratch_, norms_, n);
-        } else {
-            AscendC::Duplicate(norms_, scale, n);
-        }
+        AscendC::Mul(scratch_, values_, values_, static_cast<int32_t>(rows * pitch));
+        FenceVector();
+        SumLanes(norms_, scratch_, pitch, rows, pitch);
+        AscendC::Adds(norms_, norms_, Prepare::kL2Epsilon, n);
+        FenceVector();
+        AscendC::Sqrt(norms_, norms_, n);
+        AscendC::Duplicate(scratch_, query ? plan_.queryScale : 1.0f, n);
+        FenceVector();
+        AscendC::Div(norms_, scratch_, norms_, n);
         FenceVector();
         Blocks(normBlocks_, norms_, rows);
         FenceVector();

@@ -1,4 +1,4 @@
-// The convolution of a group of channels (q | k, or v) on the 910B family: rows are tokens, lanes are channels.
+// The convolution and the functions around it, in instructions that both families have: rows are tokens, lanes are channels.
 #pragma once
 
 #include "../common/rows_membase.h"
@@ -87,6 +87,24 @@ __aicore__ inline void TransposedOffsets(const AscendC::LocalTensor<uint32_t>& o
     AscendC::Muls(columns, columns, static_cast<int32_t>(step) - static_cast<int32_t>(rows * rowStep), n);
     FenceVector();
     AscendC::Add(numbers, numbers, columns, n);
+    FenceVector();
+}
+
+// y[t] = sum over j of weights[j] * window[t + j], and weights[taps] with a bias; all rows `pitch` apart. Ends fenced.
+__aicore__ inline void ConvolveRows(const AscendC::LocalTensor<float>& y, const AscendC::LocalTensor<float>& window,
+                                    const AscendC::LocalTensor<float>& weights, uint32_t pitch, uint32_t taps, uint32_t tokens,
+                                    bool hasBias) {
+    const int32_t count = static_cast<int32_t>(pitch);
+    for (uint32_t tap = 0; tap < taps; ++tap) {
+        const AscendC::LocalTensor<float> weight = weights[tap * pitch];
+        for (uint32_t t = 0; t < tokens; ++t) {
+            if (tap == 0) AscendC::Mul(y[t * pitch], window[t * pitch], weight, count);
+            else AscendC::MulAddDst(y[t * pitch], window[(t + tap) * pitch], weight, count);
+        }
+        FenceVector();
+    }
+    if (!hasBias) return;
+    for (uint32_t t = 0; t < tokens; ++t) AscendC::Add(y[t * pitch], y[t * pitch], weights[taps * pitch], count);
     FenceVector();
 }
 

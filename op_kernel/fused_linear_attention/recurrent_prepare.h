@@ -34,7 +34,7 @@ protected:
         return part;
     }
 
-    // The sizes are those of the tiling function's WorkFloats.
+    // The sizes are those of PreparationFloats, op_host/fused_linear_attention/recurrent_tiling.cpp.
     __aicore__ inline void InitWork(AscendC::TPipe* pipe) {
         pipe->InitBuffer(workBuf_, ub_.workBytes);
         const uint32_t tokens = ub_.chunkTokens, eight = AlignUp(tokens, kBlockFloats), pair = AlignUp(2 * tokens, kBlockFloats);
@@ -174,19 +174,7 @@ protected:
         } else {
             window = in[group.rows];
         }
-        for (uint32_t tap = 0; tap < plan_.taps; ++tap) {
-            const AscendC::LocalTensor<float> weight = weights[tap * pitch];
-            for (uint32_t t = 0; t < tokens; ++t) {
-                if (tap == 0) AscendC::Mul(y[t * pitch], window[t * pitch], weight, static_cast<int32_t>(pitch));
-                else AscendC::MulAddDst(y[t * pitch], window[(t + tap) * pitch], weight, static_cast<int32_t>(pitch));
-            }
-            FenceVector();
-        }
-        if (hasBias_) {
-            for (uint32_t t = 0; t < tokens; ++t)
-                AscendC::Add(y[t * pitch], y[t * pitch], weights[plan_.taps * pitch], static_cast<int32_t>(pitch));
-            FenceVector();
-        }
+        ConvolveRows(y, window, weights, pitch, plan_.taps, tokens, hasBias_);
         SigmoidTimes(y, scratch_, tokens * pitch);
     }
 

@@ -206,18 +206,7 @@ private:
             c = in[ub_.inC];
             y = out;
         }
-        for (uint32_t tap = 0; tap < plan_.taps; ++tap) {
-            for (uint32_t t = 0; t < tokens; ++t) {
-                if (tap == 0) AscendC::Mul(y[t * pitch], window[t * pitch], weights_, static_cast<int32_t>(pitch));
-                else AscendC::MulAddDst(y[t * pitch], window[(t + tap) * pitch], weights_[tap * pitch], static_cast<int32_t>(pitch));
-            }
-            FenceVector();
-        }
-        if (hasBias_) {
-            for (uint32_t t = 0; t < tokens; ++t)
-                AscendC::Add(y[t * pitch], y[t * pitch], weights_[plan_.taps * pitch], static_cast<int32_t>(pitch));
-            FenceVector();
-        }
+        ConvolveRows(y, window, weights_, pitch, plan_.taps, tokens, hasBias_);
         AscendC::Mul(y, y, c, static_cast<int32_t>(count));
         if constexpr (kNarrow) {
             FenceVector();
