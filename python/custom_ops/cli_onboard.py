@@ -1,4 +1,4 @@
-"""Command line: `custom-ops onboard ...`. Exit codes: 0 fine, 1 findings, 2 usage, or a file that cannot be read."""
+"""Command line: `custom-ops onboard ...`. Exit codes: 0 fine, 1 findings, 2 usage, or a file that cannot be read, 130 interrupted."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import contextlib
 import importlib
 import json
 import os
+import signal
+import threading
 
 import click
 
 from .cli_group import Group, os_error_text, use_cpu_alone
 
-_FINDINGS, _USAGE = 1, 2
+_FINDINGS, _USAGE, _INTERRUPTED = 1, 2, 130
 
 
 # name: module and attribute of the command; imported when it is used, since these load torch
@@ -36,7 +38,7 @@ class _Onboard(Group):
         return super().get_command(ctx, name)
 
     def invoke(self, ctx):
-        with reported():
+        with reported(), _stoppable():
             return super().invoke(ctx)
 
 
@@ -50,19 +52,20 @@ def onboard():
       custom-ops onboard analyze path/to/model --save-map my.toml what would make an unknown model known
       custom-ops onboard verify path/to/model                     whether it computes what transformers does
       custom-ops onboard generate path/to/model -p "The sea is"   text, and how fast
+      custom-ops onboard perplexity path/to/model text.txt        how well it predicts a text
       custom-ops onboard export path/to/model --format gguf -o model.gguf
 
     A model is a folder with config.json and safetensors files. Nothing in it is run: no pickles, no remote code.
 
     \b
-    Exit codes: 0 fine, 1 something is missing or differs (the report says what), 2 usage, or a file cannot be read.
+    Exit codes: 0 fine, 1 something is missing or differs (the report says what), 2 usage, or a file cannot be read, 130 interrupted.
     """
     use_cpu_alone()
 
 
 @contextlib.contextmanager
 def reported():
-    """OnboardingError and files that cannot be opened as text and exit code."""
+    """OnboardingError, files that cannot be opened and interruptions as text and exit code."""
     from .onboarding import OnboardingError
 
     try:
@@ -70,9 +73,29 @@ def reported():
     except OnboardingError as error:
         click.echo(f"error: {printable(str(error))}", err=True)
         raise SystemExit(_USAGE) from None
+    except BrokenPipeError:  # `... | head`: click ends quietly
+        raise
     except OSError as error:
         click.echo(f"error: {os_error_text(error)}", err=True)
         raise SystemExit(_USAGE) from None
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        raise SystemExit(_INTERRUPTED) from None
+
+
+@contextlib.contextmanager
+def _stoppable():
+    """SIGTERM and SIGHUP end a command as Ctrl-C does, so that files half written are removed."""
+    def stop(number, frame):
+        raise KeyboardInterrupt
+
+    main = threading.current_thread() is threading.main_thread()
+    kept = {one: signal.signal(one, stop) for one in (signal.SIGTERM, signal.SIGHUP) if main and signal.getsignal(one) == signal.SIG_DFL}
+    try:
+        yield
+    finally:
+        for one, handler in kept.items():
+            signal.signal(one, handler)
 
 
 def printable(text: str) -> str:

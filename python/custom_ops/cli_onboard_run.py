@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+import sys
+from typing import NamedTuple
+
 import click
 
 from .cli_onboard import map_dirs, printable
+from .onboarding import OnboardingError
 
 _FINDINGS = 1
 _DTYPES = ("float32", "bfloat16", "float16")
+_SEED = click.IntRange(0, 2**63 - 1)
+_THREADS = click.IntRange(1, 1024)  # with very many OpenMP ends the process
+
+
+def _page_option(text: str):
+    def free(ctx, parameter, path):  # before a long run, not after it
+        if path:
+            from .onboarding.output import require_free
+
+            require_free(path, overwrite=True)
+        return path
+    return click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", callback=free, help=text)
+
+
+def _write_page(text: str, path: str) -> None:
+    from .onboarding.output import atomic
+
+    with atomic(path, overwrite=True) as part:
+        part("").write_text(text, encoding="utf-8")
 
 
 def _dtype(name: str):
@@ -22,8 +45,8 @@ def _dtype(name: str):
 @click.option("--dtype", type=click.Choice(_DTYPES), default="float32", show_default=True, help="Of both models.")
 @click.option("--batch", type=click.IntRange(1), default=2, show_default=True, help="Prompts.")
 @click.option("--length", type=click.IntRange(1), default=48, show_default=True, help="Tokens of a prompt; beyond a window more is proved.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random prompts.")
-@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write the report as a page, too.")
+@click.option("--seed", type=_SEED, default=0, show_default=True, help="Of the random prompts.")
+@_page_option("Write the report as a page, too.")
 def verify(model_dir, map_dirs, dtype, batch, length, seed, html):
     """Compare a model on these operators with transformers.
 
@@ -42,9 +65,9 @@ def verify(model_dir, map_dirs, dtype, batch, length, seed, html):
     report = compare(model_dir, map_dirs=map_dirs, dtype=_dtype(dtype), batch=batch, length=length, seed=seed)
     click.echo(printable(str(report)))
     if html:
-        from .onboarding.page import page, write
+        from .onboarding.page import page
 
-        write(page(report), html)
+        _write_page(page(report), html)
     if not report.passed:
         raise SystemExit(_FINDINGS)
 
@@ -53,25 +76,35 @@ def _model_options(command):
     for option in reversed([
         map_dirs,
         click.option("--dtype", type=click.Choice(_DTYPES), help="Of the model.  [default: the checkpoint's]"),
-        click.option("--threads", type=click.IntRange(1), help="Of PyTorch.  [default: all]"),
+        click.option("--threads", type=_THREADS, help="Of PyTorch.  [default: all]"),
     ]):
         command = option(command)
     return command
 
 
-def _load(model_dir, map_dirs, dtype, threads):
+class _Loaded(NamedTuple):
+    text: object
+    model: object
+    vocab: int
+    positions: int | None  # that the model is made for, where config.json says so
+
+
+def _load(model_dir, map_dirs, dtype, threads) -> _Loaded:
     import torch
 
+    from .onboarding.source import open_source
     from .onboarding.text import Text
     from .onboarding.weights import load
 
     if threads:
         torch.set_num_threads(threads)
-    text = Text(model_dir)  # first: it is small, and it may be missing
-    return text, load(model_dir, map_dirs=map_dirs, dtype=_dtype(dtype) if dtype else None)
+    source = open_source(model_dir, map_dirs)  # first what is small and may be wrong
+    text = Text(model_dir)
+    model = load(source, dtype=_dtype(dtype) if dtype else None)
+    return _Loaded(text, model, model.architecture.vocab, source.found.get("max_position_embeddings"))
 
 
-def _load_mnn(model_dir, path, dtype, threads):
+def _load_mnn(model_dir, path, dtype, threads) -> _Loaded:
     from .onboarding.export.mnn.runtime import MnnModel
     from .onboarding.text import Text
 
@@ -80,7 +113,28 @@ def _load_mnn(model_dir, path, dtype, threads):
     text, model = Text(model_dir), MnnModel(path, threads or 1)
     if len(text.tokenizer) > model.vocab:
         raise click.UsageError(f"--mnn: {path} knows {model.vocab} tokens, the tokenizer of {model_dir} has {len(text.tokenizer)}")
-    return text, model
+    return _Loaded(text, model, model.vocab, None)
+
+
+def _read_text(file: str) -> str:
+    """Of a UTF-8 file, or of standard input for -."""
+    try:
+        with click.open_file(file, encoding="utf-8") as content:
+            return content.read()
+    except UnicodeDecodeError as error:
+        raise OnboardingError(f"{'standard input' if file == '-' else file}: is no UTF-8 text: {error}") from None
+
+
+def _tokens(ids: list[int], vocab: int, model_dir: str) -> list[int]:
+    if ids and max(ids) >= vocab:
+        raise OnboardingError(f"{model_dir}: the tokenizer gives token {max(ids)}, the model has {vocab}: they do not belong together")
+    return ids
+
+
+def _note_positions(needed: int, positions: int | None) -> None:
+    if positions and needed > positions:
+        click.echo(f"note: {needed} tokens are more than the {positions} that the model is made for (config.json, max_position_embeddings): "
+                   "what comes beyond may be poor", err=True)
 
 
 @click.command()
@@ -94,7 +148,7 @@ def _load_mnn(model_dir, path, dtype, threads):
 @click.option("--top-p", type=float, default=1.0, help="Of the fewest best tokens with this probability together.")
 @click.option("--min-p", type=float, default=0.0, help="Of tokens with this share of the best one's probability.")
 @click.option("--repetition-penalty", type=float, default=1.0)
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=_SEED, default=0, show_default=True, help="Of the tokens that are drawn.")
 @click.option("--ignore-eos", is_flag=True, help="Go on after the token that ends a text.")
 @click.option("--mnn", type=click.Path(dir_okay=False), metavar="FILE", help="Run this export of the model in MNN, on --threads (1).")
 @_model_options
@@ -119,11 +173,12 @@ def generate(model_dir, prompt, chat, system, max_tokens, seed, ignore_eos, mnn,
         options = Sampling(**sampling)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    text, model = _load_mnn(model_dir, mnn, dtype, threads) if mnn else _load(model_dir, map_dirs, dtype, threads)
-    prompt = click.get_text_stream("stdin").read() if prompt == "-" else prompt
-    ids = text.chat(prompt, system) if chat else text.encode(prompt)
+    prompt = _read_text("-") if prompt == "-" else prompt
+    text, model, vocab, positions = _load_mnn(model_dir, mnn, dtype, threads) if mnn else _load(model_dir, map_dirs, dtype, threads)
+    ids = _tokens(text.chat(prompt, system) if chat else text.encode(prompt), vocab, model_dir)
     if not ids:
         raise click.UsageError("--prompt: the tokenizer makes no token of it")
+    _note_positions(len(ids) + max_tokens, positions)
     session, stream = Session(model), Stream(text)
     for token in session.generate(ids, max_tokens, options, stops=frozenset() if ignore_eos else text.stops, seed=seed):
         click.echo(printable(stream.put(token)), nl=False)
@@ -137,7 +192,7 @@ def generate(model_dir, prompt, chat, system, max_tokens, seed, ignore_eos, mnn,
 @click.option("--context", type=click.IntRange(2), default=512, show_default=True, help="Tokens of a window.")
 @click.option("--stride", type=click.IntRange(1), help="New tokens of a window; the others are context.  [default: half of it]")
 @click.option("--max-tokens", type=click.IntRange(2), help="Only so many of the text.")
-@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page, too, with the loss along the text.")
+@_page_option("Write a page, too, with the loss along the text.")
 @_model_options
 def perplexity(model_dir, file, context, stride, max_tokens, html, map_dirs, dtype, threads):
     """Perplexity of a text file: exp of the mean negative log likelihood of its tokens.
@@ -152,17 +207,17 @@ def perplexity(model_dir, file, context, stride, max_tokens, html, map_dirs, dty
     """
     from .onboarding.perplexity import perplexity as measure
 
-    text, model = _load(model_dir, map_dirs, dtype, threads)
-    with open(file, encoding="utf-8") as content:
-        ids = text.encode(content.read())[:max_tokens]
+    content = _read_text(file)
+    text, model, vocab, positions = _load(model_dir, map_dirs, dtype, threads)
+    ids = _tokens(text.encode(content)[:max_tokens], vocab, model_dir)
+    _note_positions(min(context, len(ids)), positions)
     try:
-        with click.progressbar(length=1000, label="reading", file=click.get_text_stream("stderr")) as bar:
+        with click.progressbar(length=1000, label="reading", file=sys.stderr) as bar:
             result = measure(model, ids, context, stride, lambda done, of: bar.update(done * 1000 // of - bar.pos))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     click.echo(str(result))
     if html:
-        from .onboarding.page import write
         from .onboarding.page_perplexity import page
 
-        write(page(result, model_dir, file), html)
+        _write_page(page(result, model_dir, file), html)

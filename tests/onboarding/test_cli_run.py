@@ -141,3 +141,61 @@ def test_perplexity_page_of_known_losses(tmp_path):
     assert [float(point.split(",")[1]) for point in running.split()] == [0.5, 68.0, 135.5, 135.5]
     assert "<td>1 to 2<td><td>3.0000<td>20.086" in text and "<td>3 to 4<td><td>1.0000<td>2.718" in text
     assert "models/a&amp;b (llama &lt;x&gt;)" in text and "2.0 tokens/s, 2.0 s (measured)" in text
+
+
+# --- what is said before a long run, or instead of one
+
+
+@pytest.mark.parametrize("command", [["verify"], ["perplexity", "-"]])
+def test_a_page_that_cannot_be_written(command, text_dir, tmp_path):
+    done = run(command[0], text_dir, *command[1:], "--html", tmp_path / "none" / "page.html")
+    assert done.exit_code == 2 and "no such folder" in done.output and "passed" not in done.output
+
+
+def test_more_than_the_model_is_made_for(text_dir, tmp_path):
+    (tmp_path / "text.txt").write_text("the sea is blue\n" * 300)
+    done = run("generate", text_dir, "-p", "the sea", "-n", 600, "--ignore-eos")
+    assert done.exit_code == 0 and "more than the 512 that the model is made for" in done.stderr
+    done = run("perplexity", text_dir, tmp_path / "text.txt", "--context", 600)
+    assert done.exit_code == 0 and "note: 600 tokens are more than the 512" in done.stderr
+    assert "note" not in run("perplexity", text_dir, tmp_path / "text.txt").stderr
+
+
+def test_a_tokenizer_of_another_model(text_dir, tmp_path):
+    from tokenizers import AddedToken
+    from transformers import AutoTokenizer
+
+    build_variant("llama", vocab_size=200).save_pretrained(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(text_dir)
+    tokenizer.add_tokens([AddedToken("sea", normalized=False)])
+    tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "text.txt").write_text("the sea is blue")
+    for command in (["generate", tmp_path, "-p", "the sea"], ["perplexity", tmp_path, tmp_path / "text.txt"]):
+        done = run(*command)
+        assert done.exit_code == 2 and "the model has 200: they do not belong together" in done.output
+
+
+def test_text_that_is_no_unicode(text_dir, tmp_path):
+    (tmp_path / "text.txt").write_bytes(b"\xff\xfe\x00")
+    done = run("perplexity", text_dir, tmp_path / "text.txt")
+    assert done.exit_code == 2 and "text.txt: is no UTF-8 text" in done.output
+    done = click_testing.CliRunner().invoke(main, ["onboard", "generate", str(text_dir), "-p", "-"], input=b"\xff\xfe")
+    assert done.exit_code == 2 and "standard input: is no UTF-8 text" in done.output
+
+
+@pytest.mark.parametrize("option", [["--threads", 100_000], ["--seed", 2**70], ["--seed", -1]])
+def test_numbers_beyond_what_torch_takes(option, text_dir):
+    assert run("generate", text_dir, "-p", "the sea", *option).exit_code == 2
+
+
+def test_what_transformers_refuses_before_it_is_a_tokenizer(text_dir, tmp_path):
+    """config.json is told of by its key, not by an exception of transformers."""
+    import json
+
+    for path in text_dir.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"vocab_size": "320"}))
+    for command in (["generate", tmp_path, "-p", "the sea"], ["verify", tmp_path]):
+        done = run(*command)
+        assert done.exit_code == 2 and "vocab_size: must be an integer >= 1, is '320'" in done.output

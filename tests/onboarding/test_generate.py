@@ -82,10 +82,27 @@ def test_greedy_takes_the_best_token_and_penalties_change_it(rng):
 
 
 @pytest.mark.parametrize("name, value", [("temperature", -1), ("top_k", -1), ("top_p", 0), ("top_p", 1.1), ("min_p", 2),
-                                         ("repetition_penalty", 0), ("temperature", math.nan)])
+                                         ("repetition_penalty", 0), ("repetition_penalty", math.inf), ("temperature", math.nan)])
 def test_sampling_refuses(name, value):
     with pytest.raises(ValueError, match=f"{name} must be"):
         Sampling(**{name: value})
+
+
+@pytest.mark.parametrize("temperature", [1e-300, 1e-45, 1e-38, 1e-6])
+def test_cold_is_greedy(temperature, rng):
+    logits = torch.randn(500, generator=rng) * 1e4
+    assert Sampling(temperature).probabilities(logits)[logits.argmax()] == 1
+
+
+def test_hot_is_even():
+    assert Sampling(math.inf).probabilities(torch.tensor([-3.0, 9.0])).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_logits_that_are_not_finite(value, temperature):
+    with pytest.raises(OnboardingError, match="not finite: float16 overflows"):
+        Sampling(temperature).draw(torch.tensor([1.0, value], dtype=torch.float16))
 
 
 # --- sessions
@@ -150,8 +167,59 @@ def test_stops_and_chat(folders, tmp_path):
     assert text.stops == {2}
     assert "assistant: " in text.tokenizer.decode(text.chat("hello", system="be brief")) and "system: be brief" in text.tokenizer.decode(
         text.chat("hello", system="be brief"))
+    (tmp_path / "config.json").write_text("{}")
     with pytest.raises(OnboardingError, match="no tokenizer"):
         Text(tmp_path)
+
+
+DEEP = "[" * 100_000
+BROKEN = {  # files of the folder, and what is said
+    "no_json": ({"tokenizer.json": "{"}, "cannot load the tokenizer"),
+    "list": ({"tokenizer.json": "[]"}, "cannot load the tokenizer"),
+    "empty": ({"tokenizer.json": '{"model": {"type": "BPE", "vocab": {}, "merges": []}}'}, "cannot load the tokenizer"),
+    "deep": ({"tokenizer.json": DEEP}, "cannot load the tokenizer"),
+    "settings": ({"tokenizer_config.json": "[1]"}, "cannot load the tokenizer"),
+    "class": ({"tokenizer_config.json": '{"tokenizer_class": 5}'}, "cannot load the tokenizer"),
+    "code": ({"tokenizer_config.json": '{"auto_map": {"AutoTokenizer": ["own.Own", null]}}', "own.py": "raise SystemExit(3)"},
+             "cannot load the tokenizer"),
+    "config": ({"config.json": DEEP}, "config.json: JSON is nested too deeply"),
+    "generation": ({"generation_config.json": "[1]"}, "generation_config.json: must hold an object, holds list"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_tokenizers(case, folders, tmp_path):
+    files, message = BROKEN[case]
+    folder = copied(folders("llama")[0], tmp_path)
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    with pytest.raises(OnboardingError, match=message):
+        Text(folder)
+
+
+@pytest.mark.parametrize("template", ["{% for", "{{ messages[0].a.b }}", "{{ raise_exception('no') }}", "{{ 1 / 0 }}"])
+def test_broken_chat_templates(template, folders, tmp_path):
+    folder = copied(folders("llama")[0], tmp_path)
+    (folder / "chat_template.jinja").write_text(template)
+    with pytest.raises(OnboardingError, match="chat template refuses this conversation: ."):
+        Text(folder).chat("hello")
+
+
+def copied(folder, target):
+    for path in folder.iterdir():
+        (target / path.name).write_bytes(path.read_bytes())
+    return target
+
+
+def test_stops_of_odd_configurations(folders, tmp_path):
+    folder = copied(folders("llama")[0], tmp_path)
+    (folder / "generation_config.json").write_text('{"eos_token_id": {"a": 1}, "text_config": 5}')
+    assert Text(folder).stops == {2}
+
+
+def test_half_characters(folders):
+    with pytest.raises(OnboardingError, match="the text is no Unicode"):
+        Text(folders("llama")[0]).encode("a\udcff")
 
 
 # --- perplexity
@@ -184,3 +252,10 @@ def test_perplexity_is_that_of_transformers(name, folders, rng):
     assert math.isclose(ours.nll, total / 149, rel_tol=1e-5) and math.isclose(ours.value, math.exp(ours.nll))
     assert ours.tokens == 149 and seen[-1] == (len(seen), len(seen)) and "perplexity" in str(ours)
     assert ours.losses.shape == (149,) and math.isclose(ours.losses.mean().item(), ours.nll) and len(ours.windows) == len(seen)
+
+
+def test_perplexity_of_a_model_that_overflows(folders):
+    model = load(folders("llama")[0])
+    model.lm.weight[5] = math.inf
+    with pytest.raises(OnboardingError, match="11 of 11 losses are not finite"):
+        perplexity(model, range(3, 15), 8)

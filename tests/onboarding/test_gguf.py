@@ -374,6 +374,9 @@ def test_existing_output(folders, tmp_path):
     assert path.read_text() == "mine"
     export(folders("llama"), "gguf", path, tokenizer=False, overwrite=True)
     assert GgufFile(path).values["general.architecture"] == "llama"
+    for name in ("model.safetensors", "config.json"):
+        with pytest.raises(OnboardingError, match=f"{name}: is a file of the model that is read"):
+            export(folders("llama"), "gguf", folders("llama") / name, tokenizer=False, overwrite=True)
     with pytest.raises(OnboardingError, match="is a directory"):
         export(folders("llama"), "gguf", tmp_path, tokenizer=False, overwrite=True)
     with pytest.raises(OnboardingError, match="no such folder"):

@@ -138,10 +138,15 @@ def read_config(folder: Path) -> dict:
     """config.json of a model directory."""
     if not folder.is_dir():
         raise OnboardingError(f"{folder}: no such model directory")
-    config = read_json(folder / "config.json")
-    if not isinstance(config, dict):
-        raise OnboardingError(f"{folder / 'config.json'}: must hold an object, holds {type(config).__name__}")
-    return config
+    return read_object(folder / "config.json")
+
+
+def read_object(path: Path) -> dict:
+    """As read_json, of a file that must hold an object."""
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise OnboardingError(f"{path}: must hold an object, holds {type(content).__name__}")
+    return content
 
 
 def read_json(path: Path):

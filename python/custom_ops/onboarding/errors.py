@@ -42,6 +42,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(map(repr, known))}" if len(known) <= 20 else f"none of the {len(known)} known ones is near"
 
 
+def first_line(error: BaseException) -> str:
+    """Of an error's text, or its class where it has none."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def load(module: str):
     """Imports a package that only onboarding needs, or says what to install."""
     try:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 from html import escape
 
 from .verify import Measure, Report
@@ -17,20 +15,6 @@ td:nth-child(-n+2),th:nth-child(-n+2){text-align:left}.no{color:#c00;font-weight
 svg{width:100%;height:auto;margin:1em 0}svg text{fill:currentColor;font:12px system-ui,sans-serif}
 @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}.gate{background:#fff}}"""
 _LOWEST = -9  # power of ten at the left end of a bar
-
-
-def write(text: str, path: str | os.PathLike) -> None:
-    """The file appears complete or not at all."""
-    path = os.fspath(path)
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=os.path.basename(path) + ".")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def document(title: str, *body: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from .errors import OnboardingError
 from .model import LlmModel
 
 _ROWS = 64  # positions whose logits exist at a time: a vocabulary is large
@@ -65,9 +67,13 @@ def perplexity(model: LlmModel, tokens: Sequence[int], context: int = 512, strid
                    for i in range(0, end - first, _ROWS)]
         progress(done + 1, len(pieces))
     each = torch.cat(losses)
+    if not each.isfinite().all():
+        raise OnboardingError(f"{int((~each.isfinite()).sum())} of {len(each)} losses are not finite: "
+                              f"{str(model.dtype).removeprefix('torch.')} overflows or a weight is damaged; try float32 (--dtype float32)")
     mean, a = each.mean().item(), model.architecture
     kind = f"{a.model_type}, {len(a.layers)} blocks, {a.memory_kind()} memory, {str(model.dtype).removeprefix('torch.')}"
-    return Perplexity(math.exp(mean), mean, len(each), time.perf_counter() - begin, each, tuple(pieces), kind)
+    value = math.exp(mean) if mean < math.log(sys.float_info.max) else math.inf
+    return Perplexity(value, mean, len(each), time.perf_counter() - begin, each, tuple(pieces), kind)
 
 
 def _nll(logits: Tensor, targets: Tensor) -> Tensor:

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .errors import OnboardingError
+
+#: Below it 1 / temperature leaves float32; logits that differ at all are then a certainty apart.
+_COLDEST = 1e-30
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -29,7 +34,7 @@ class Sampling:
     def __post_init__(self):
         for name, fits, range_ in (("temperature", self.temperature >= 0, ">= 0"), ("top_k", self.top_k >= 0, ">= 0"),
                                    ("top_p", 0 < self.top_p <= 1, "above 0 and at most 1"), ("min_p", 0 <= self.min_p <= 1, "0 to 1"),
-                                   ("repetition_penalty", self.repetition_penalty > 0, "above 0")):
+                                   ("repetition_penalty", 1e-3 <= self.repetition_penalty <= 1e3, "0.001 to 1000")):
             if not fits:
                 raise ValueError(f"{name} must be {range_}, got {getattr(self, name)}")
 
@@ -42,7 +47,7 @@ class Sampling:
             logits = logits.index_copy(0, index, torch.where(values > 0, values / penalty, values * penalty))
         if self.temperature == 0:
             return torch.zeros_like(logits).index_fill_(0, logits.argmax(), 1.0)
-        logits = logits / self.temperature
+        logits = (logits - logits.max()) / max(self.temperature, _COLDEST)  # at most 0: no temperature overflows
         if 0 < self.top_k < len(logits):
             logits = logits.masked_fill(logits < logits.topk(self.top_k).values[-1], float("-inf"))
         if self.top_p < 1:
@@ -59,5 +64,9 @@ class Sampling:
         return logits.index_fill(0, index[before >= self.top_p], float("-inf"))
 
     def draw(self, logits: Tensor, seen: Sequence[int] = (), rng: torch.Generator | None = None) -> int:
+        """A token under logits [vocab]. Raises OnboardingError where one of them is not finite."""
+        if not logits.isfinite().all():
+            raise OnboardingError(f"the model's logits are not finite: {str(logits.dtype).removeprefix('torch.')} overflows or a weight is "
+                                  "damaged; try float32 (--dtype float32)")
         probabilities = self.probabilities(logits, seen)
         return int(probabilities.argmax() if self.temperature == 0 else torch.multinomial(probabilities, 1, generator=rng))

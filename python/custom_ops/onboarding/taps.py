@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .errors import OnboardingError, load
+from .errors import OnboardingError, first_line, load
 from .model import LlmModel
 from .source import Source
 
@@ -140,10 +140,9 @@ def _load(folder: Path, dtype: torch.dtype) -> nn.Module:
         classes = transformers.AutoModelForCausalLM, transformers.AutoModelForImageTextToText, transformers.AutoModelForMultimodalLM
         auto = next((auto for auto in classes if kind in auto._model_mapping.keys()), classes[0])
         return auto.from_pretrained(folder, dtype=dtype, attn_implementation="eager", use_safetensors=True, **local)
-    except (ValueError, OSError) as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        version = transformers.__version__
-        raise OnboardingError(f"{folder}: transformers {version} cannot load it, so there is no reference: {first}") from error
+    except Exception as error:  # whatever its code makes of somebody else's files
+        raise OnboardingError(f"{folder}: transformers {transformers.__version__} cannot load it, so there is no reference: "
+                              f"{first_line(error)}") from error
     finally:
         if shown:
             bars.enable_progress_bar()

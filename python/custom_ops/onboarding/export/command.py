@@ -27,7 +27,17 @@ def command(model_dir, format, output, type, no_tokenizer, pre, exporter, fold_g
     """Write a model directory in the format of another runtime.
 
     The weights are streamed: the peak of memory is the largest tensor, not the model (onnx: and what the
-    exporter needs). The file appears when it is complete.
+    exporter needs). The file appears when it is complete; nothing is left of one that is not.
+
+    \b
+    Examples:
+      custom-ops onboard export models/lfm2-350m --format gguf --type q8_0 -o lfm2.gguf     for llama.cpp
+      custom-ops onboard export models/lfm2-350m --format mnn -o lfm2.mnn                   weights in lfm2.mnn.weight
+      custom-ops onboard export models/lfm2-350m --format onnx -o lfm2.onnx                 for onnxruntime
+      custom-ops onboard export models/lfm2-350m --format onnx --no-function -o lfm2.onnx   for CANN's ATC
+      custom-ops onboard generate models/lfm2-350m --mnn lfm2.mnn -p "The sea is"           runs it
+    \b
+    Exit codes: 0 fine, 2 a file cannot be read or written, or the format cannot say what the model does.
     """
     given = {"gguf": {"type": type, "pre": pre, "tokenizer": False if no_tokenizer else None}, "mnn": {},
              "onnx": {"exporter": exporter, "fold_gates": fold_gates or None, "function": False if no_function else None}}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...checkpoint import read_json
+from ...checkpoint import read_json, read_object
 from ...errors import OnboardingError
 from ...source import Source
 
@@ -96,10 +96,7 @@ def _filler(index: int, taken: set[str]) -> str:
 
 def _settings(folder: Path) -> dict:
     path = folder / "tokenizer_config.json"
-    settings = read_json(path) if path.is_file() else {}
-    if not isinstance(settings, dict):
-        raise OnboardingError(f"{path}: must hold an object, holds {type(settings).__name__}")
-    return settings
+    return read_object(path) if path.is_file() else {}
 
 
 def _special_ids(source: Source, settings: Mapping, ids: Mapping[str, int], rows: int) -> dict[str, int]:
@@ -112,7 +109,7 @@ def _special_ids(source: Source, settings: Mapping, ids: Mapping[str, int], rows
         if isinstance(word, str) and word in ids:
             found[name] = ids[word]
     path = source.checkpoint.folder / "generation_config.json"
-    places = [read_json(path) if path.is_file() else {}, source.found.values]
+    places = [read_object(path) if path.is_file() else {}, source.found.values]
     for name in _SPECIAL:
         stated = [i for where in places for i in _ids(where.get(f"{name}_token_id"), rows)]
         if stated:

@@ -14,6 +14,7 @@ from ...errors import OnboardingError
 from .graph import FIRST, LOGITS, TOKENS
 from .package import load
 
+WEIGHTS = ".weight"  # behind the graph's name: where MNN looks for them
 _MARK = re.compile(rb'\{"custom_ops": (\{[^{}]{1,200}\})\}')
 
 
@@ -47,7 +48,7 @@ class MnnModel:
 
     def _read_mark(self) -> None:
         """Before MNN sees the files: where weights are missing it computes on, with whatever stands in its memory."""
-        weights = self.path.with_name(self.path.name + ".weight")
+        weights = self.path.with_name(self.path.name + WEIGHTS)
         for path in (self.path, weights):
             if not path.is_file():
                 raise OnboardingError(f"{path}: no such file")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from .. import Report, atomic
+from .. import Report
 from ...errors import OnboardingError
 from ...source import Source
 from ..parameters import Parameters
@@ -13,7 +13,7 @@ from . import convert, package
 from .graph import Graph, build
 from .rebuild import parameters as linear_parameters
 from .rebuild import rebuild
-from .runtime import mark
+from .runtime import WEIGHTS, mark
 from .weights import Weights
 
 
@@ -27,12 +27,10 @@ def write(source: Source, path: Path, *, report: Report) -> None:
     if lost - ({"lm.weight"} if parameters.architecture.tied else set()):
         raise OnboardingError(f"the exporter lost or added parameters: {', '.join(sorted(lost))}")
     path.write_bytes(_graph_file(graph, weights, mark(parameters.architecture.vocab, len(graph.linear), weights.nbytes)))
-    output = report.output.with_name(report.output.name + ".weight")  # the name that MNN looks for
-    with atomic(output, report.overwrite) as beside:
-        with open(beside, "wb") as stream:
-            weights.write(stream, parameters, report)
+    with open(report.beside(WEIGHTS), "wb") as stream:
+        weights.write(stream, parameters, report)
     report.nbytes = weights.nbytes
-    report.notes.append(f"the weights are in {output.name}, which belongs beside the graph")
+    report.notes.append(f"the weights are in {report.output.name}{WEIGHTS}, which belongs beside the graph")
     if parameters.ignored:
         report.notes.append(f"{len(parameters.ignored)} tensors that the text model does not use are left out")
 

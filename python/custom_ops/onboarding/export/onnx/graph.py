@@ -36,10 +36,11 @@ def _trace(model: Traceable, tokens: torch.Tensor):
     stream = io.BytesIO()
     axes = {0: "batch", 1: "length"}
     parameters = dict(model.named_parameters())
+    domains = {} if all(layer.is_attention for layer in model.llm.architecture.layers) else {DOMAIN: VERSION}  # one without use is a warning
     # Folding would compute with parameters, which have no values yet.
     torch.onnx.export(_WithInputs(model), (tokens, *parameters.values()), stream, dynamo=False, export_params=False,
                       do_constant_folding=False, opset_version=_OPSETS["torchscript"], input_names=[INPUT, *parameters],
-                      output_names=[OUTPUT], dynamic_axes={INPUT: axes, OUTPUT: axes}, custom_opsets={DOMAIN: VERSION})
+                      output_names=[OUTPUT], dynamic_axes={INPUT: axes, OUTPUT: axes}, custom_opsets=domains)
     return load("onnx").load_from_string(stream.getvalue())
 
 

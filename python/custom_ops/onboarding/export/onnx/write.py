@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import Report, atomic
+from .. import Report
 from ...errors import OnboardingError, nearest
 from ...source import Source
 from ..parameters import Parameters
@@ -113,18 +113,17 @@ def _write_inline(proto, names: list[str], parameters: Parameters, report: Repor
 
 
 def _write_beside(proto, names: list[str], parameters: Parameters, report: Report, path: Path) -> None:
-    output = report.output.with_name(report.output.name + ".data")
-    with atomic(output, report.overwrite) as beside:
-        with open(beside, "wb") as stream:
-            for done, (name, tensor) in enumerate(zip(names, proto.graph.initializer[-len(names):]), 1):
-                stream.write(bytes(-stream.tell() % _ALIGNMENT))
-                _point(tensor, output.name, stream.tell())
-                stream.write(_values(parameters, name).data)
-                parameters.forget(name)
-                report.progress(done, len(names))
-            report.nbytes = stream.tell()
-        path.write_bytes(proto.SerializeToString())
-    report.notes.append(f"the weights are in {output.name}, which belongs beside the graph")
+    location = report.output.name + ".data"
+    with open(report.beside(".data"), "wb") as stream:
+        for done, (name, tensor) in enumerate(zip(names, proto.graph.initializer[-len(names):]), 1):
+            stream.write(bytes(-stream.tell() % _ALIGNMENT))
+            _point(tensor, location, stream.tell())
+            stream.write(_values(parameters, name).data)
+            parameters.forget(name)
+            report.progress(done, len(names))
+        report.nbytes = stream.tell()
+    path.write_bytes(proto.SerializeToString())
+    report.notes.append(f"the weights are in {location}, which belongs beside the graph")
 
 
 def _point(tensor, location: str, offset: int) -> None:
