@@ -34,6 +34,32 @@ def folders(saved):
     return lambda name: saved(name)[1]
 
 
+@pytest.fixture(scope="module")
+def gguf_folders(tmp_path_factory):
+    """Model of gguf_models -> the folder it is saved in."""
+    from gguf_models import save_model
+
+    made = {}
+
+    def folder(name):
+        if name not in made:
+            made[name] = tmp_path_factory.mktemp(name)
+            save_model(name, made[name])
+        return made[name]
+    return folder
+
+
+@pytest.fixture
+def gguf_file(gguf_folders, tmp_path):
+    """Model of gguf_models -> its file, without a tokenizer."""
+    from custom_ops.onboarding.export import export
+
+    def write(name, type="f32", **options):
+        export(gguf_folders(name), "gguf", tmp_path / "model.gguf", type=type, tokenizer=False, **options)
+        return tmp_path / "model.gguf"
+    return write
+
+
 @pytest.fixture(scope="module", params=MODELS)
 def real(request, tmp_path_factory):
     """A model that was trained: folder, transformers' model, tokenizer and text held back."""

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -198,6 +199,38 @@ def test_sequences_of_a_plain_model(exported, folders):
         one.rollback(49)
 
 
+@pytest.fixture
+def switches():
+    """Threads take turns at every chance."""
+    kept = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(kept)
+
+
+@pytest.mark.parametrize("name", ["lfm2", "llama"])
+def test_threads_never_mix_their_sequences(name, exported, folders, switches):
+    """Each call is right, or, where another sequence has the linear layers, refused."""
+    model, want = MnnModel(exported(name)), load(folders(name))(TOKENS)
+    wrong, refused = [], []
+
+    def run():
+        for _ in range(8):
+            memory = model.new_memory()
+            try:
+                for start, end in ((0, 20), (20, 21), (21, 30)):
+                    require_equal(name, model(TOKENS[:, start:end], memory), want[:, start:end])
+            except Exception as error:
+                (refused if "another sequence has taken the state" in str(error) else wrong).append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and (name == "lfm2" or not refused)
+
+
 @pytest.mark.parametrize("name", ["lfm2", "qwen3_5_text"])
 def test_sequences_of_a_hybrid_model(name, exported, folders):
     """One at a time, and every start is one; whose state is gone cannot go on."""
@@ -359,7 +392,7 @@ def test_command(folders, tmp_path):
     assert done.exit_code == 0 and f"{path}: " in done.output and "model.mnn.weight, which belongs beside" in done.output
     assert MnnModel(path).linear == 3
     wrong = CliRunner().invoke(command, [*arguments, "--fold-gates"])
-    assert wrong.exit_code == 2 and "of --format onnx" in wrong.output
+    assert wrong.exit_code == 2 and "--fold-gates is for --format onnx, not for mnn" in wrong.output
     again = CliRunner().invoke(command, [*arguments, "--force"])
     assert again.exit_code == 0
 

@@ -62,9 +62,9 @@ def test_a_name_taken_meanwhile_is_kept(taken, tmp_path):
 
 def test_what_cannot_be_a_file(tmp_path):
     (tmp_path / "there").write_text("mine")
-    for path, message in ((tmp_path, "is a directory"), (tmp_path / "none" / "out", "no such folder"), (tmp_path / "there", "exists already")):
+    for name, message in ((".", "is a directory"), ("none/out", "no such folder"), ("there", "exists already")):
         with pytest.raises(OnboardingError, match=message):
-            require_free(path)
+            require_free(tmp_path / name)
     require_free(tmp_path / "there", overwrite=True)
     for refuses in (require_free, write):
         with pytest.raises(OnboardingError, match="name of the file to write is empty"):

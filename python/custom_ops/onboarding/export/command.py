@@ -39,10 +39,11 @@ def command(model_dir, format, output, type, no_tokenizer, pre, exporter, fold_g
     \b
     Exit codes: 0 fine, 2 a file cannot be read or written, or the format cannot say what the model does.
     """
-    given = {"gguf": {"type": type, "pre": pre, "tokenizer": False if no_tokenizer else None}, "mnn": {},
-             "onnx": {"exporter": exporter, "fold_gates": fold_gates or None, "function": False if no_function else None}}
-    options = {name: value for name, value in given[format].items() if value is not None}
+    given = {"gguf": {"--type": ("type", type), "--pre": ("pre", pre), "--no-tokenizer": ("tokenizer", False if no_tokenizer else None)},
+             "mnn": {}, "onnx": {"--exporter": ("exporter", exporter), "--fold-gates": ("fold_gates", fold_gates or None),
+                                 "--no-function": ("function", False if no_function else None)}}
     _refuse_others(given, format)
+    options = {name: value for name, value in given[format].values() if value is not None}
     with _bar() as progress:
         report = export(model_dir, format, output, map_dirs=map_dirs, overwrite=force, progress=progress, **options)
     for note in report.notes:
@@ -52,8 +53,9 @@ def command(model_dir, format, output, type, no_tokenizer, pre, exporter, fold_g
 
 def _refuse_others(given: dict[str, dict], format: str) -> None:
     for other, options in given.items():
-        if other != format and any(value is not None for value in options.values()):
-            raise click.UsageError(f"an option that is given is of --format {other}; see --help")
+        for option, (_, value) in options.items():
+            if other != format and value is not None:
+                raise click.UsageError(f"{option} is for --format {other}, not for {format}")
 
 
 class _bar:

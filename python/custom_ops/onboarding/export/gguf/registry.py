@@ -25,8 +25,8 @@ def register(arch: str, *model_types: str):
 
 def of_model_type(model_type: str) -> GgufArchitecture:
     if model_type not in _BY_MODEL_TYPE:
-        raise OnboardingError(f"model_type {model_type!r} has no GGUF architecture here; {nearest(model_type, _BY_MODEL_TYPE)}; all: "
-                              f"{', '.join(_BY_MODEL_TYPE)}")
+        raise OnboardingError(f"model_type {model_type!r} has no GGUF architecture here; there is one for {', '.join(_BY_MODEL_TYPE)}. "
+                              "Other formats take every model that LlmModel computes: --format mnn, --format onnx")
     return _BY_MODEL_TYPE[model_type]
 
 

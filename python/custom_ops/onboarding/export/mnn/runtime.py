@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,7 @@ class MnnModel:
         self._inputs, self._outputs = info["inputNames"], info["outputNames"]
         self._shapes = {name: list(value.shape) for name, value in zip(self._inputs, info["inputs"]) if name not in (TOKENS, FIRST)}
         self._owner: MnnMemory | None = None  # whose state is in the linear layers
+        self._lock = threading.Lock()  # a call is of one owner from its first token to its last
 
     def _read_mark(self) -> None:
         """Before MNN sees the files: where weights are missing it computes on, with whatever stands in its memory."""
@@ -81,9 +83,10 @@ class MnnModel:
         if low < 0 or high >= self.vocab:
             raise RuntimeError(f"MnnModel: tokens must be 0 to {self.vocab - 1}, got {low} to {high}")
         memory = self.new_memory() if memory is None else memory
-        self._take_over(memory)
         ids = tokens[0].numpy().astype(np.int32)
-        logits = [self._run(piece, memory, last_only) for piece in self._pieces(ids, memory)]
+        with self._lock:
+            self._take_over(memory)
+            logits = [self._run(piece, memory, last_only) for piece in self._pieces(ids, memory)]
         return torch.from_numpy(logits[-1] if last_only else np.concatenate(logits, 1))
 
     def _take_over(self, memory: MnnMemory) -> None:
