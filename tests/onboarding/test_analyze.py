@@ -136,6 +136,8 @@ RENAMED = {  # a Llama and a Phi as nobody calls them
              ("mlp.fc2", "mlp.c_proj")]),
     "qwen3_moe": ({}, [("mlp", "block_sparse_moe"), ("q_norm", "query_norm"), ("k_norm", "key_norm")]),
     "olmo2": ({}, [("post_attention_layernorm", "post_attn_norm")]),
+    "qwen3": ({}, [("self_attn", "attn_block"), ("gate_proj", "w_gate"), ("up_proj", "w_up"), ("down_proj", "w_down")]),
+    "glm4": ({}, [("gate_up_proj", "gate_and_up"), ("down_proj", "downwards")]),
     "lfm2": ({}, [("operator_norm", "input_layernorm"), ("feed_forward.w1", "mlp.gate_proj"), ("feed_forward.w3", "mlp.up_proj"),
                   ("feed_forward.w2", "mlp.down_proj"), ("ffn_norm", "post_attention_layernorm"), ("model.embedding_norm", "model.norm")]),
 }
@@ -160,7 +162,7 @@ def test_a_proposed_map_makes_an_unknown_model_run(model_type, saved, variant, t
         return new
 
     folder = variant(model_type, config, tensors)
-    file = tmp_path_factory.mktemp("maps") / "zzz.toml"
+    file = tmp_path_factory.mktemp("maps") / "made" / "zzz.toml"
     output = run(folder, "--save-map", file, code=1)
     assert "nothing is missing with it" in output
     analysis = analyze(folder, [file.parent])

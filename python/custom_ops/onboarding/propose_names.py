@@ -176,10 +176,20 @@ def _norm_key(key: str) -> bool:
 
 
 def dense_names(family: FamilyMap, children: Mapping, path: str, few: Mapping[str, Shape | None], maps) -> dict[str, str] | None:
-    """Trait mlp_names for an MLP with these children: that of a known family whose names are all there."""
-    known = [family.traits["mlp_names"], *(entry.traits["mlp_names"] for entries in maps.values() for entry in entries), *_DENSE]
+    """Trait mlp_names for an MLP with these children: that of a known family whose names are all there, or what the names contain."""
+    known = [family.traits["mlp_names"], *(entry.traits["mlp_names"] for entries in maps.values() for entry in entries), *_DENSE,
+             *_dense_by_words(children)]
     fitting = [names for names in known if set(names.values()) <= set(children)]
     return max(fitting, key=lambda names: len(names) + _fused(names, path, few), default=None)
+
+
+def _dense_by_words(children: Iterable[str]) -> list[dict[str, str]]:
+    """Where every child has one of the words and no two the same: w_gate, w_up, w_down."""
+    roles: dict[str, str] = {}
+    for child in children:
+        words = [word for word in ("gate", "up", "down") if word in child.lower()]
+        roles.setdefault("_".join(words), child)
+    return [roles] if len(roles) == len([*children]) and set(roles) in ({"gate", "up", "down"}, {"gate_up", "down"}, {"up", "down"}) else []
 
 
 def _fused(names: Mapping[str, str], path: str, few: Mapping[str, Shape | None]) -> int:

@@ -24,11 +24,16 @@ class Text:
         transformers = load("transformers")
         if not any((self.folder / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")):
             raise OnboardingError(f"{self.folder}: no tokenizer (tokenizer.json)")
+        logger = transformers.utils.logging
+        shown = logger.get_verbosity()
+        logger.set_verbosity_error()  # it warns of a model_type that it has no model for; a tokenizer is all that is asked for
         try:
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder, trust_remote_code=False, local_files_only=True)
         except Exception as error:  # whatever its code makes of somebody else's files
             raise OnboardingError(f"{self.folder}: transformers {transformers.__version__} cannot load the tokenizer: "
                                   f"{first_line(error)}") from error
+        finally:
+            logger.set_verbosity(shown)
         self.stops = self._stops(configs)
 
     def _stops(self, configs: list[dict]) -> frozenset[int]:
