@@ -62,7 +62,11 @@ def verify(model_dir, map_dirs, dtype, batch, length, seed, html):
     """
     from .onboarding.verify import verify as compare
 
-    report = compare(model_dir, map_dirs=map_dirs, dtype=_dtype(dtype), batch=batch, length=length, seed=seed)
+    def progress(step):
+        if sys.stderr.isatty():
+            click.echo(f"{step} ...", err=True)
+
+    report = compare(model_dir, map_dirs=map_dirs, dtype=_dtype(dtype), batch=batch, length=length, seed=seed, progress=progress)
     click.echo(printable(str(report)))
     if html:
         from .onboarding.page import page

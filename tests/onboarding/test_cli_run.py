@@ -43,6 +43,15 @@ def test_verify_that_differs(model_dir, tmp_path):
     assert "first difference: block 0, mlp down" in done.output and "cause: gate and up are swapped in the MLP" in done.output
 
 
+def test_verify_says_what_begins(model_dir, tmp_path):
+    from custom_ops.onboarding.verify import verify
+
+    (tmp_path / "wrong.toml").write_text('ids = ["lfm2"]\ninherit = "lfm2"\n[traits]\nrope_pairing = "interleaved"\n')
+    seen = []
+    verify(model_dir, map_dirs=[tmp_path], batch=1, length=12, progress=seen.append)
+    assert seen == ["loading LlmModel", "loading transformers' model", "comparing", "looking for the block, the part and the mistake"]
+
+
 def test_verify_of_no_model(tmp_path):
     done = run("verify", tmp_path / "none")
     assert done.exit_code == 2 and "no such model directory" in done.output

@@ -142,7 +142,7 @@ def _load(folder: Path, dtype: torch.dtype) -> nn.Module:
         return auto.from_pretrained(folder, dtype=dtype, attn_implementation="eager", use_safetensors=True, **local)
     except Exception as error:  # whatever its code makes of somebody else's files
         raise OnboardingError(f"{folder}: transformers {transformers.__version__} cannot load it, so there is no reference: "
-                              f"{first_line(error)}") from error
+                              f"{first_line(error)}\nOne that you load yourself can be it: docs/onboarding/verify.md") from error
     finally:
         if shown:
             bars.enable_progress_bar()

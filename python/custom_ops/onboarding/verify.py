@@ -9,7 +9,7 @@ at once, the largest difference may be three times that: in float32 its chunked 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -103,33 +103,41 @@ class Report:
 
 
 def verify(model_dir: str | Path, *, map_dirs: Iterable[str | Path] = (), dtype: torch.dtype = torch.float32, batch: int = 2,
-           length: int = 48, seed: int = 0, tokens: Tensor | None = None) -> Report:
+           length: int = 48, seed: int = 0, tokens: Tensor | None = None, progress: Callable[[str], None] = lambda step: None) -> Report:
     """Loads both models from the folder and compares them.
 
     Args:
         dtype:  of both models.
         batch, length, seed: of random prompts; `tokens` [B, L] takes their place. The last token is the one that is decoded.
+        progress: called with what begins.
     Raises: OnboardingError where either model cannot be loaded.
     """
     source = open_source(model_dir, map_dirs)
     if tokens is None:
         vocab = source.shape(source.paths.model["embed"] + ".weight")[0]
         tokens = torch.randint(vocab, (batch, length + 1), generator=torch.Generator().manual_seed(seed))
-    return compare(load(source, dtype=dtype), Reference(source, dtype), source, tokens)
+    progress("loading LlmModel")
+    model = load(source, dtype=dtype)
+    progress("loading transformers' model")
+    return compare(model, Reference(source, dtype), source, tokens, progress)
 
 
 @torch.no_grad()
-def compare(model: LlmModel, reference: Reference, source: Source, tokens: Tensor) -> Report:
+def compare(model: LlmModel, reference: Reference, source: Source, tokens: Tensor,
+            progress: Callable[[str], None] = lambda step: None) -> Report:
     """As verify, of models that are there."""
+    progress("comparing")
     begin = time.perf_counter()
     report = Report(str(source.checkpoint.folder), model.architecture.model_type, model.dtype, (tokens.shape[0], tokens.shape[1] - 1))
     pairs = [*_checkpoints(model, reference, tokens), ("steps", "logits", *_steps(model, tokens))]
     measures = [measure(*pair) for pair in pairs]
     if any(m.max_abs > m.bound and m.nmse <= m.nmse_bound for m in measures):  # what only the noise of the reference may excuse
+        progress("measuring how far the reference agrees with itself")
         noise = _self_noise(reference, tokens)
         measures = [measure(*pair, noise[pair[1]]) for pair in pairs]
     *report.measures, report.consistency = measures
     if not report.passed:
+        progress("looking for the block, the part and the mistake")
         report.finding = locate(model, reference, source, tokens)
     report.seconds = time.perf_counter() - begin
     return report
