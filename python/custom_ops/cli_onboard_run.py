@@ -137,8 +137,8 @@ def _tokens(ids: list[int], vocab: int, model_dir: str) -> list[int]:
 
 def _note_positions(needed: int, positions: int | None) -> None:
     if positions and needed > positions:
-        click.echo(f"note: {needed} tokens are more than the {positions} that the model is made for (config.json, max_position_embeddings): "
-                   "what comes beyond may be poor", err=True)
+        click.echo(f"note: {needed} tokens are more than the {positions} that the model is made for (max_position_embeddings of config.json)"
+                   ": what comes beyond may be poor", err=True)
 
 
 @click.command()

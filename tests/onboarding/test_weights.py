@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from tiny_models import build_variant
 
 from custom_ops.onboarding import OnboardingError
+from custom_ops.onboarding.analyze import analyze
 from custom_ops.onboarding.build import build_architecture
 from custom_ops.onboarding.model import LlmModel
 from custom_ops.onboarding.source import open_source
@@ -91,8 +92,45 @@ def test_integers_are_no_weights(changed):
 
 
 def test_quantised_checkpoints_are_refused(changed):
-    with pytest.raises(OnboardingError, match="quantised checkpoints"):
+    with pytest.raises(OnboardingError, match=r"quantised weights \('mxfp4'\) are not read"):
         load(changed("llama", config=lambda c: c.update(quantization_config={"quant_method": "mxfp4"})))
+
+
+@pytest.mark.parametrize("tensor, ready", [("model.layers.0.self_attn.q_proj.bias", False), ("model.layers.0.mlp.up_proj.weight", False),
+                                           ("vision_tower.weight", True)])
+def test_analysis_and_loader_agree_on_dtypes(tensor, ready, changed):
+    def put(tensors):
+        shape = tensors[tensor].shape if tensor in tensors else (64,)
+        tensors[tensor] = torch.ones(shape, dtype=torch.int32)
+    folder = changed("llama3", put)
+    opens = True
+    try:
+        open_source(folder)
+    except OnboardingError as error:
+        opens = False
+        assert f"{tensor} I32" in str(error)
+    assert opens == ready == all("dtype" not in text for text in analyze(folder).missing)
+
+
+def test_analysis_and_loader_agree_where_nothing_is_quantised(changed):
+    folder = changed("llama", config=lambda c: c.update(quantization_config=None))
+    assert analyze(folder).ready and torch.isfinite(logits(folder)).all()
+
+
+def test_a_family_that_writes_no_model_type(folders, changed):
+    """An LFM2 with a conformer: the key lfm of config.json tells it."""
+    def rename(tensors):
+        for name in [*tensors]:
+            tensors[name.replace("model.", "lfm.")] = tensors.pop(name)
+
+    def nest(config):
+        inner = dict(config)
+        config.clear()
+        config["lfm"] = inner
+    want = logits(folders("lfm2"))
+    folder = changed("lfm2", rename, nest)
+    assert analyze(folder).ready and open_source(folder).model_type == "lfm2_audio"
+    assert torch.equal(logits(folder), want)
 
 
 def test_other_modalities_and_further_heads_are_ignored_by_name(changed):

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from . import questions, tiers
-from .checkpoint import FLOATS, INDEX, Checkpoint, collector_paused, read_config, read_index
+from .checkpoint import INDEX, Checkpoint, collector_paused, read_config, read_index
 from .errors import OnboardingError
 from .mapping import FamilyMap, identify, load_maps
 from .names import Paths, resolve_names
@@ -20,6 +20,7 @@ from .report import ConfigValues
 from .resolve import resolve_config
 from .rope import resolve_ropes
 from .shapes import mismatches
+from .source import not_floating, quantisation
 
 OK, WRONG, UNKNOWN = "ok", "wrong", "unknown"
 
@@ -180,11 +181,8 @@ def _shape_check(family, found, paths: Paths, shapes: Mapping, dtypes: Mapping[s
     if family is None or not shapes or any(entry.required for entry in found.report):
         return Check(name, UNKNOWN, "needs a map, a complete config.json and the headers")
     findings = [str(entry) for entry in mismatches(family, found, paths, shapes)]
-    odd = [tensor for tensor, dtype in dtypes.items() if dtype not in FLOATS and tensor.endswith(".weight")]
-    findings += [f"{tensor}: weights of dtype {dtypes[tensor]}, floating point is needed" for tensor in odd]
-    if config.get("quantization_config"):
-        method = config["quantization_config"].get("quant_method", "?") if isinstance(config["quantization_config"], Mapping) else "?"
-        findings.append(f"config.json quantization_config: quantised weights ({method!r:.40}) are not read")
+    findings += [f"{tensor}: weights of dtype {dtype}, floating point is needed" for tensor, dtype in not_floating(dtypes, paths)]
+    findings += filter(None, [quantisation(config)])
     return Check(name, WRONG if findings else OK, f"{len(shapes)} shapes looked at, {len(findings)} wrong", tuple(findings),
                  "save the model again from unquantised weights that belong to this config.json" if findings else "")
 

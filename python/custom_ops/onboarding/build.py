@@ -40,7 +40,7 @@ class _Builder:
             vocab, self.hidden, tuple(self._layer(i, paths) for i, paths in enumerate(source.paths.layers)),
             self._norm(model["final_layernorm"]), embed_scale=self._embed_scale(), logit_scale=self._logit_scale(),
             softcap=found.get("final_softcap"), tied=tied, lm_bias=not tied and source.has(model["lm"] + ".bias"),
-            max_positions=found.get("max_position_embeddings"), model_type=source.checkpoint.config["model_type"])
+            max_positions=found.get("max_position_embeddings"), model_type=source.model_type)
 
     def _embed_scale(self) -> float:
         kind = self.traits["embed_scale"]

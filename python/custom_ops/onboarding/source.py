@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,11 @@ class Source:
     paths: Paths
     ropes: dict[str, Rope]
 
+    @property
+    def model_type(self) -> str:
+        """Of config.json; the map's first id for the families that write none."""
+        return self.checkpoint.config.get("model_type") or self.family.ids[0]
+
     def has(self, name: str) -> bool:
         return name in self.checkpoint.tensors
 
@@ -43,26 +48,31 @@ def open_source(model_dir: str | Path, map_dirs: Iterable[str | Path] = ()) -> S
     """Headers and config.json only. Raises OnboardingError where anything that the model needs is missing or contradictory."""
     checkpoint = Checkpoint(model_dir)
     config, where = checkpoint.config, str(model_dir)
-    model_type = config.get("model_type")
-    if not isinstance(model_type, str):
-        raise OnboardingError(f"{checkpoint.folder / 'config.json'}: model_type must be a name, is {model_type!r:.80}")
-    if "quantization_config" in config:
-        raise OnboardingError(f"{where}: quantised checkpoints (quantization_config) are not read; convert the weights to floats")
-    family = mapping.family(model_type, map_dirs, config)
+    if method := quantisation(config):
+        raise OnboardingError(f"{where}: {method}; convert the weights to floats")
+    family = mapping.identify(mapping.load_maps(map_dirs), config)
     if family.unsupported:
-        raise OnboardingError(f"{where}: {model_type} has what LlmModel does not: {family.unsupported}")
+        raise OnboardingError(f"{where}: {config.get('model_type', family.ids[0])} has what LlmModel does not: {family.unsupported}")
     found = resolve_config(family, config)
     require(found.report, where)
     paths = resolve_names(family, checkpoint.names, found)
     require(paths.report, where)
     source = Source(checkpoint, family, found, paths, resolve_ropes(config, family, found))
-    _check_dtypes(source)
+    wrong = not_floating({info.name: info.dtype for info in checkpoint.tensors.values()}, paths)
+    if wrong:
+        shown = ", ".join(f"{name} {dtype}" for name, dtype in wrong[:3])
+        raise OnboardingError(f"{source.checkpoint.folder}: weights must be one of {', '.join(FLOATS)}: {shown}"
+                              f"{f' and {len(wrong) - 3} more' if len(wrong) > 3 else ''}")
     return source
 
 
-def _check_dtypes(source: Source) -> None:
-    wrong = [info for info in source.checkpoint.tensors.values() if info.dtype not in FLOATS and info.name not in source.paths.unused]
-    if wrong:
-        shown = ", ".join(f"{info.name} {info.dtype}" for info in wrong[:3])
-        raise OnboardingError(f"{source.checkpoint.folder}: weights must be one of {', '.join(FLOATS)}: {shown}"
-                              f"{f' and {len(wrong) - 3} more' if len(wrong) > 3 else ''}")
+def quantisation(config: Mapping) -> str:
+    """What is quantised, as a sentence; "" where nothing is."""
+    stated = config.get("quantization_config")
+    method = stated.get("quant_method", "?") if isinstance(stated, Mapping) else "?"
+    return f"config.json quantization_config: quantised weights ({method!r:.40}) are not read" if stated else ""
+
+
+def not_floating(dtypes: Mapping[str, str], paths: Paths) -> list[tuple[str, str]]:
+    """(name, dtype) of the tensors that a model uses and that hold something else than floats."""
+    return [(name, dtype) for name, dtype in dtypes.items() if dtype not in FLOATS and name not in paths.unused]

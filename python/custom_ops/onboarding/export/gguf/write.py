@@ -36,7 +36,7 @@ def write(source: Source, path: Path, *, report: Report, type: str = "f16", toke
     """
     if type not in FILE_TYPES:
         raise OnboardingError(f"type {type!r} is not known; {nearest(str(type), FILE_TYPES)}")
-    family = families.of_model_type(source.checkpoint.config["model_type"])
+    family = families.of_model_type(source.model_type)
     parameters = Parameters(source)
     model = parameters.architecture
     table = rows(family.arch, model, parameters.shapes)
