@@ -23,6 +23,9 @@ from .shapes import experts_layout
 from .source import Source, open_source
 
 
+_AT_ONCE = 2**20  # values
+
+
 @dataclass(frozen=True)
 class Piece:
     """What one tensor of the checkpoint, or a part of it, becomes.
@@ -107,14 +110,21 @@ def fill(model: LlmModel, source: Source, plan: Plan) -> None:
     parameters = dict(model.named_parameters())
     for name, pieces in plan.pieces.items():
         tensor = source.checkpoint.read(name)
-        if not tensor.isfinite().all():
-            count = int((~tensor.isfinite()).sum())
-            raise OnboardingError(f"{source.checkpoint.folder}: {count} of the {tensor.numel()} values of {name} are NaN or infinite")
+        require_finite(tensor, name, source)
         for piece in pieces:
             place = parameters[piece.target]
             (place if piece.where is None else place[piece.where]).copy_(piece.apply(tensor))
         source.checkpoint.forget(name)
     source.checkpoint.close()
+
+
+def require_finite(tensor: Tensor, name: str, source: Source) -> None:
+    """Raises OnboardingError with the number of values of a tensor, or of a part of it, that are not."""
+    if tensor.numel():
+        rows = max(1, _AT_ONCE * len(tensor) // tensor.numel())  # isfinite makes two copies of what it looks at
+        count = sum(int(part.numel() - part.isfinite().sum()) for part in tensor.split(rows))
+        if count:
+            raise OnboardingError(f"{source.checkpoint.folder}: {count} of the {tensor.numel()} values of {name} are NaN or infinite")
 
 
 def make_plan(source: Source, model: LlmModel) -> Plan:

@@ -9,10 +9,9 @@ from torch import Tensor
 
 from ..architecture import Architecture
 from ..build import build_architecture
-from ..errors import OnboardingError
 from ..model import LlmModel
 from ..source import Source
-from ..weights import Piece, make_plan
+from ..weights import Piece, make_plan, require_finite
 
 
 class Parameters:
@@ -55,8 +54,5 @@ class Parameters:
 
     def _values(self, piece: Piece) -> Tensor:
         values = piece.apply(self.source.checkpoint.read(piece.source))
-        if not values.isfinite().all():
-            count = int((~values.isfinite()).sum())
-            raise OnboardingError(f"{self.source.checkpoint.folder}: {count} of the {values.numel()} values of {piece.source} are NaN "
-                                  "or infinite")
+        require_finite(values, piece.source, self.source)
         return values

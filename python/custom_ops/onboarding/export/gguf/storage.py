@@ -53,7 +53,7 @@ def encode(tensor: Tensor, how: Stored, name: str) -> np.ndarray:
     if how.kind == "bf16":
         return tensor.to(torch.bfloat16).view(torch.int16).numpy()
     if how.kind == "f16":
-        most = tensor.abs().max().item()
+        most = max(abs(end.item()) for end in tensor.aminmax())
         if most > MOST_F16:
             raise OnboardingError(f"{name}: a value of size {most:g} is beyond float16's {MOST_F16:g}; use --type bf16 or f32")
         return tensor.half().numpy()
