@@ -1,6 +1,7 @@
 """Checkpoints are somebody else's files: what is damaged or hostile is refused by name before anything is read or allocated."""
 
 import json
+import os
 import pickle
 import struct
 
@@ -226,3 +227,13 @@ def test_unknown_names_name_the_nearest(model):
     save_file(TENSORS, model / SINGLE)
     with pytest.raises(OnboardingError, match="no tensor 'a.weigth'; nearest: 'a.weight'"):
         Checkpoint(model).read("a.weigth")
+
+
+@pytest.mark.parametrize("name", ["config.json", SINGLE, INDEX])
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_has_no_end_or_none_to_read(name, kind, model):
+    """A pipe that nobody writes to would block, /dev/zero would fill the memory."""
+    save_file(TENSORS, model / SINGLE)
+    (model / name).unlink(missing_ok=True)
+    {"pipe": os.mkfifo, "device": lambda path: path.symlink_to("/dev/zero"), "folder": os.mkdir}[kind](model / name)
+    refused(model, f"{name}: is no regular file")

@@ -12,6 +12,7 @@ import gc
 import json
 import math
 import mmap
+import stat
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -152,12 +153,20 @@ def read_object(path: Path) -> dict:
 def read_json(path: Path):
     """JSON of a file. NaN and Infinity, keys given twice, deep nesting and very large files are errors."""
     try:
-        size = path.stat().st_size
+        size = _size(path)
         if size > _MOST_JSON:
             raise OnboardingError(f"{path}: {size} bytes of JSON, at most {_MOST_JSON} are read")
         return _parse(path.read_bytes(), path)
     except OSError as error:
         raise OnboardingError(f"{path}: {error.strerror}") from None
+
+
+def _size(path: Path) -> int:
+    """Bytes of a regular file: a pipe or a device may give none, or no end."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OnboardingError(f"{path}: is no regular file")
+    return found.st_size
 
 
 def _parse(text: bytes, path: Path, what: str = "JSON"):
@@ -228,7 +237,7 @@ def _indexed(folder: Path) -> tuple[list[Path], dict[str, str]]:
 def read_header(file: Path) -> dict[str, TensorInfo]:
     """Tensors of one safetensors file. Data must follow the header without gaps or overlaps and end with the file."""
     try:
-        size = file.stat().st_size
+        size = _size(file)
         with open(file, "rb") as stream:
             start = stream.read(8)
             if len(start) < 8:
