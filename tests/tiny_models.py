@@ -19,6 +19,8 @@ FAMILIES = {  # model_type: (configuration class, its arguments beside COMMON)
     "qwen3_moe": ("Qwen3MoeConfig", dict(head_dim=8, **MOE)),
     "gemma2": ("Gemma2Config", GEMMA),
     "gemma3_text": ("Gemma3TextConfig", dict(GEMMA, layer_types=["sliding_attention", "full_attention"])),
+    "gemma4_text": ("Gemma4TextConfig", dict(head_dim=8, global_head_dim=16, sliding_window=16, hidden_size_per_layer_input=8,
+                                             vocab_size_per_layer_input=96, layer_types=["sliding_attention", "full_attention"])),
     "phi": ("PhiConfig", {}),
     "glm4": ("Glm4Config", dict(head_dim=8)),
     "llama4_text": ("Llama4TextConfig", dict(head_dim=8, intermediate_size_mlp=56, num_local_experts=4, num_experts_per_tok=2,
@@ -50,6 +52,13 @@ VARIANTS = {name: (model_type, {**LARGER, **changes}) for name, model_type, chan
     ("qwen3_moe_plain_sum", "qwen3_moe", dict(norm_topk_prob=False)),
     ("gemma2", "gemma2", dict(WINDOW, query_pre_attn_scalar=24, attn_logit_softcapping=5.0, final_logit_softcapping=8.0)),
     ("gemma3_text", "gemma3_text", dict(WINDOW, query_pre_attn_scalar=24, layer_types=["sliding_attention", "full_attention"] * 2)),
+    ("gemma4", "gemma4_text", dict(
+        WINDOW, global_head_dim=32, num_hidden_layers=5, num_kv_shared_layers=2, use_double_wide_mlp=True, final_logit_softcapping=8.0,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "full_attention"])),
+    ("gemma4_moe", "gemma4_text", dict(
+        WINDOW, global_head_dim=32, num_global_key_value_heads=1, attention_k_eq_v=True, hidden_size_per_layer_input=0,
+        enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=24,
+        layer_types=["sliding_attention", "full_attention"] * 2)),
     ("phi", "phi", {}),
     ("phi_normed", "phi", dict(qk_layernorm=True, partial_rotary_factor=0.25)),
     ("glm4", "glm4", dict(head_dim=16, partial_rotary_factor=0.5, attention_bias=True)),
@@ -85,6 +94,8 @@ def build(model_type: str, seed: int = 0, **changes):
     with torch.no_grad():  # norms at 1 or 0 hide a wrong convention, biases at 0 a missing one
         for key, weight in [*model.named_parameters(), *model.named_buffers()]:
             if weight.ndim == 1 and "norm" in key:
+                weight.add_(torch.randn_like(weight) * 0.2)
+            elif weight.ndim == 1 and key.endswith(("layer_scalar", "router.scale", "expert_scale")):  # factors around 1
                 weight.add_(torch.randn_like(weight) * 0.2)
             elif key.endswith(("bias", "sinks")):
                 weight.normal_(0, 0.2)
@@ -129,10 +140,6 @@ WITH_TOWERS = {  # model_type: (configuration class, model class); their text mo
     "qwen3_vl_moe": ("Qwen3VLMoeConfig", "Qwen3VLMoeForConditionalGeneration"),
     "qwen3_asr": ("Qwen3ASRConfig", "Qwen3ASRForConditionalGeneration"),
 }
-
-
-#: Of these, what LlmModel refuses.
-UNSUPPORTED = ("gemma4",)
 
 
 def build_with_towers(model_type: str):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 from safetensors.torch import load_file, save_file
-from tiny_models import FAMILIES, WITH_TOWERS, build_with_towers, save
+from tiny_models import FAMILIES, WITH_TOWERS, build_variant, build_with_towers, save
 
 from custom_ops.cli_commands import main
 from custom_ops.onboarding.analyze import analyze
@@ -67,9 +67,7 @@ def state(analysis):
 @pytest.mark.parametrize("model_type", [*FAMILIES, *WITH_TOWERS])
 def test_every_family_is_ready(model_type, saved):
     analysis = analyze(saved(model_type))
-    lacks = {"gemma4": ["LlmModel does not have: per-layer embeddings, shared keys and values and blocks of another head size"]
-             }.get(model_type, [])
-    assert analysis.missing == lacks and analysis.ready == (not lacks) and analysis.proposal is None
+    assert analysis.missing == [] and analysis.ready and analysis.proposal is None
     assert state(analysis) == ["ok"] * 6 and len(analysis.answers) == 10 and len(analysis.tests) == 6
     assert analysis.tiers == TIERS.get(model_type, analysis.tiers)
     assert all(answer.answer and answer.evidence for answer in analysis.answers)
@@ -104,6 +102,25 @@ def test_answers_of_other_forms(saved):
     lfm = answers(saved("lfm2_moe"))
     assert "in 1 of 2 blocks" in lfm["experts"] and "conv: convolution state [32, 2]" in lfm["carried state"]
     assert "parallel" in answers(saved("phi"))["residual form"]
+
+
+def test_answers_of_gemma4(tmp_path):
+    for name in ("gemma4", "gemma4_moe"):
+        build_variant(name).save_pretrained(tmp_path / name)
+    dense, experts = answers(tmp_path / "gemma4"), answers(tmp_path / "gemma4_moe")
+    assert dense["carried state"] == ("sliding_attention: keys and values, 64 numbers a token, of the last 8 tokens\n"
+                                      "full_attention: keys and values, 128 numbers a token\n"
+                                      "block 3: nothing of its own, keys and values of block 2\n"
+                                      "block 4: nothing of its own, keys and values of block 1")
+    assert "full_attention: theta 1000000, 8 of 32 elements of a head, half pairs, proportional\n" in dense["rotation"]
+    assert "adds a gated input of its own of 8 numbers, the block's result times layer_scalar" in dense["residual form"]
+    assert "every head of the value is normed, without weight" in dense["attention"] and "projected key" not in dense["attention"]
+    assert "the value is the projected key, before norm and rotation, in 1, 3" in experts["attention"]
+    assert "experts beside the dense MLP with norms of their own" in experts["residual form"]
+    assert experts["experts"].splitlines() == ["4 experts, softmax, then the top 2", "fused 3-D tensors, halves",
+                                               "chosen weights divided by their sum", "times a factor of each expert",
+                                               "beside the dense MLP"]
+    assert dense["experts"] == "no experts" and "1, 3" in experts["block by block"]
 
 
 @pytest.mark.parametrize("model_type", [*FAMILIES, *WITH_TOWERS])
@@ -260,6 +277,10 @@ HOSTILE = {
     "everything of the wrong kind": {"model_type": "llama", "hidden_size": [], "rope_parameters": 3, "layer_types": {}, "vocab_size": "x",
                                      "quantization_config": 7, "vision_config": [], "num_experts": "many", "text_config": 1},
     "a tower of objects": {"model_type": "zzz", "text_config": {"text_config": {"text_config": {"hidden_size": 3}}}},
+    "head sizes of texts": {"model_type": "gemma4_text", "hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 2,
+                            "per_layer_config": {"1": {"head_dim": "x"}, "01": {"head_dim": 1e99}}},
+    "more shared blocks than there are": {"model_type": "gemma4_text", "hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 2,
+                                          "num_kv_shared_layers": 2**31 - 1, "global_head_dim": "x", "attention_k_eq_v": "y"},
     "per_layer_config of lists": {"model_type": "gemma4", "per_layer_config": {"0": []}, "hidden_size": 32, "num_attention_heads": 4},
 }
 

@@ -2,13 +2,14 @@
 steps, batches with padding, 16 bits. Prompts are longer than the sliding windows (8)."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
 import torch
 
 pytest.importorskip("transformers")  # the extra `onboard`
-from tiny_models import (COMMON, DELTA_RULE, FAMILIES, LARGER, UNSUPPORTED, VARIANTS, WITH_TOWERS, build, build_variant,  # noqa: E402
+from tiny_models import (COMMON, DELTA_RULE, FAMILIES, LARGER, VARIANTS, WITH_TOWERS, build, build_variant,  # noqa: E402
                          build_with_towers)
 
 from custom_ops.onboarding.errors import OnboardingError  # noqa: E402
@@ -74,7 +75,7 @@ def test_padded_batch(name, saved, rng):
     assert (got[seen] - want[seen]).abs().max() <= allowed(name, want)
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma2", "gpt_oss", "lfm2_moe", "qwen3_next"])
+@pytest.mark.parametrize("name", ["llama", "gemma2", "gemma4", "gpt_oss", "lfm2_moe", "qwen3_next"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_16_bits_are_no_further_from_float32_than_transformers(name, dtype, tmp_path, rng):
     tokens = torch.randint(VOCAB, (2, 40), generator=rng)
@@ -124,6 +125,74 @@ def test_flags_of_rotation_are_checked(flags, tmp_path):
         load(tmp_path)
 
 
+GEMMA4 = dict(num_hidden_layers=12, layer_types=(["sliding_attention"] * 3 + ["full_attention"]) * 3)
+
+
+@pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4, "num_global_key_value_heads": 2, "attention_k_eq_v": True}], ids=str)
+def test_head_sizes_of_gemma4_in_every_spelling(changes, tmp_path):
+    """By block, with numbers of equal width; or, as published, for all full blocks; and the last block is full whatever is said."""
+    build_variant("gemma4", **GEMMA4, **changes).save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    own = config["per_layer_config"]
+    assert list(own) == ["03", "07", "11"]
+    report = verify(tmp_path)
+    assert report.passed, str(report)
+    stated = load(tmp_path).architecture
+    sizes = [(4, changes.get("num_key_value_heads", 2), 16)] * 3 + [(4, own["03"].get("num_key_value_heads", 2), 32)]
+    assert [(spec.heads, spec.kv_heads, spec.head_dim) for spec in (layer.mixer for layer in stated.layers)] == sizes * 3
+    assert [layer.mixer.shares for layer in stated.layers] == [None] * 10 + [9, 7] if not changes else True
+    del config["per_layer_config"]
+    config["layer_types"][-1] = "sliding_attention"
+    (tmp_path / "config.json").write_text(json.dumps({**config, "global_head_dim": 32, **changes}))
+    assert load(tmp_path).architecture == stated
+
+
+def test_keys_and_values_that_nothing_uses_are_ignored(tmp_path):
+    """Published files hold them for the blocks that use those of another."""
+    from safetensors.torch import load_file, save_file
+
+    build_variant("gemma4").save_pretrained(tmp_path)
+    want = load(tmp_path)(torch.arange(20).view(1, -1))
+    tensors = load_file(tmp_path / "model.safetensors")
+    idle = {f"model.layers.3.self_attn.{name}.weight": torch.ones(size) for name, size in (
+        ("k_proj", (32, 64)), ("v_proj", (32, 64)), ("k_norm", (16,)))}
+    save_file({**tensors, **idle}, tmp_path / "model.safetensors")
+    plan = make_plan(open_source(tmp_path), load(tmp_path))
+    assert set(plan.ignored) == {*idle} and plan.unused == []
+    assert torch.equal(load(tmp_path)(torch.arange(20).view(1, -1)), want)
+    gone = "model.layers.2.self_attn.v_proj.weight"
+    save_file({name: tensor for name, tensor in tensors.items() if name != gone}, tmp_path / "model.safetensors")
+    with pytest.raises(OnboardingError, match=r"block 2 attention: v_proj <- .*: no tensor of this name"):
+        load(tmp_path)
+
+
+WRONG = {
+    "must hold an object for each block that differs": {"per_layer_config": {"1": 7}},
+    "block '9' is none of 5": {"per_layer_config": {"9": {"head_dim": 16}}},
+    "block 1 has 'sliding_window'": {"per_layer_config": {"1": {"sliding_window": 4}}},
+    "block 1 head_dim must be an integer >= 1, is 'x'": {"per_layer_config": {"1": {"head_dim": "x"}}},
+    "block 1: num_attention_heads 4 is no multiple of num_key_value_heads 3": {"per_layer_config": {"1": {"num_key_value_heads": 3}}},
+    "block 1: num_attention_heads 4 is no multiple of num_key_value_heads 8": {
+        "per_layer_config": None, "global_head_dim": 32, "attention_k_eq_v": True, "num_global_key_value_heads": 8},
+    "full_attention blocks differ in head_dim": {"per_layer_config": {"1": {"head_dim": 16}, "4": {"head_dim": 32}}},
+    "must be an integer >= 0, is -1": {"num_kv_shared_layers": -1},
+    "block 0 would share keys and values, and no block before block 0 is sliding_attention": {"num_kv_shared_layers": 5},
+    "block 1 would share keys and values, and no block before block 1 is full_attention": {"num_kv_shared_layers": 4},
+    "use_bidirectional_attention: every token sees later ones": {"use_bidirectional_attention": "all"},
+    "block 0 decoder: router": {"enable_moe_block": True, "num_experts": 4, "top_k_experts": 2},
+    "num_experts": {"enable_moe_block": True},
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_configurations_of_gemma4_are_checked(message, tmp_path):
+    build_variant("gemma4").save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, **WRONG[message]}))
+    with pytest.raises(OnboardingError, match=re.escape(message)):
+        load(tmp_path)
+
+
 TOWER = {"depth": 1, "hidden_size": 32, "intermediate_size": 32, "num_heads": 2, "out_hidden_size": LARGER["hidden_size"]}
 ENCODER = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
 #: model_type with a vision tower: (the variant its text part is like, changes of it, the tower)
@@ -167,7 +236,7 @@ def scatter(model):
     return model
 
 
-@pytest.mark.parametrize("model_type", [name for name in WITH_TOWERS if name not in UNSUPPORTED])
+@pytest.mark.parametrize("model_type", WITH_TOWERS)
 def test_text_part_beside_towers_of_as_many_blocks(model_type, tmp_path):
     torch.manual_seed(0)
     scatter(build_with_towers(model_type).float()).save_pretrained(tmp_path)

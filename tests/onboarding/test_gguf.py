@@ -205,6 +205,7 @@ def test_streams(changes, most, tmp_path):
 
 REFUSED = {
     "family": ("phi", {}, r"model_type 'phi' has no GGUF architecture here; .*qwen3_5_text.*--format mnn"),
+    "gemma4": ("gemma4_text", {}, "model_type 'gemma4_text' has no GGUF architecture here"),
     "window": ("qwen2", dict(use_sliding_window=True, sliding_window=8, max_window_layers=1), "block 1: window 8, the file says none"),
     "two_sizes": ("qwen3_5_text", dict(linear_value_head_dim=16), "blocks 0, 1, 2: head_v_dim 16, the file says 8"),
     "scale": ("gemma2", dict(query_pre_attn_scalar=24), "blocks 0, 1: scale 0.204124, the file says 0.353553"),

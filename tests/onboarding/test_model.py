@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from custom_ops.onboarding.architecture import (RESIDUAL_MODES, ROUTINGS, Architecture, AttentionSpec, DeltaRuleSpec, LayerSpec, MlpSpec,
-                                                MoeSpec, NormSpec, RotarySpec, ShortConvSpec, Span, StreamsSpec)
+from custom_ops.onboarding.architecture import (RESIDUAL_MODES, ROUTINGS, Architecture, AttentionSpec, DeltaRuleSpec, LayerInputsSpec,
+                                                LayerSpec, MlpSpec, MoeSpec, NormSpec, RotarySpec, ShortConvSpec, Span, StreamsSpec)
 from custom_ops.onboarding.model import LlmModel, Memory
 
 VOCAB, HIDDEN, WINDOW = 61, 32, 5
@@ -22,6 +22,7 @@ SLIDING = replace(FULL, window=WINDOW, rotary=replace(ROTARY, pairing="interleav
 CHUNKED = replace(FULL, window=WINDOW, chunked=True, qk_norm="after_rope", norm=replace(NORM, weight=False))
 TEMPERED = replace(FULL, rotary=None, qk_norm="none", temperature=(0.5, 4))
 CONV, DELTA = ShortConvSpec(3), DeltaRuleSpec(2, 4, 8, 8, 4)
+VALUES = replace(FULL, k_is_v=True, value_norm=replace(NORM, weight=False), head_dim=16, rotary=replace(ROTARY, dims=16))
 MOE = MoeSpec(4, 2, 16, "silu", shared=MLP, shared_gate=True)
 
 
@@ -33,6 +34,10 @@ MODELS = {
     "full": architecture([FULL, FULL]),
     "sliding": architecture([SLIDING, FULL]),
     "chunked": architecture([CHUNKED, TEMPERED, SLIDING]),
+    "shared": architecture([SLIDING, VALUES, replace(SLIDING, shares=0), replace(VALUES, k_is_v=False, shares=1)]),
+    "inputs": architecture([FULL, replace(FULL, shares=0), DELTA], layer_inputs=LayerInputsSpec(6, VOCAB, "gelu", NORM)),
+    "experts_beside": architecture([FULL, CONV], "four_norm").with_layers(lambda layer: replace(
+        layer, scalar=True, experts=replace(MOE, router_norm=NORM, expert_scale=True))),
     "recurrent": architecture([DELTA, CONV]),
     "hybrid": architecture([CONV, SLIDING, DELTA, FULL]),
     "moe": architecture([FULL, CONV], mlp=MOE),
@@ -46,7 +51,7 @@ MODELS = {
     "clamped_swiglu": architecture([FULL], mlp=replace(MOE, activation="clamped_swiglu", alpha=1.7, limit=0.5, expert_bias=True,
                                                        router_bias=True)),
 }
-MEMORIES = ["full", "sliding", "chunked", "recurrent", "hybrid", "gate_sinks_softcap", "hyper_connection"]
+MEMORIES = ["full", "sliding", "chunked", "shared", "recurrent", "hybrid", "gate_sinks_softcap", "hyper_connection"]
 
 
 def make(name, rng):
@@ -147,8 +152,9 @@ def test_rows_of_unequal_lengths(name, rng):
         torch.testing.assert_close(got[i : i + 1], model(row)[:, length:], **CLOSE)
 
 
-def test_a_sliding_store_keeps_a_window(rng):
-    model, tokens = make("sliding", rng), some_tokens(rng, 1, 700)
+@pytest.mark.parametrize("name", ["sliding", "shared"])
+def test_a_sliding_store_keeps_a_window(name, rng):
+    model, tokens = make(name, rng), some_tokens(rng, 1, 700)
     memory = model.new_memory()
     model(tokens[:, :400], memory)
     store = memory.store(Span(WINDOW))
@@ -205,6 +211,25 @@ def test_rollback(name, rng):
     torch.testing.assert_close(model(tokens, memory), model(tokens), **CLOSE)
     with pytest.raises(RuntimeError, match="row 0 has 130 tokens and cannot go back to 131"):
         memory.rollback(131)
+
+
+def test_layers_that_share_have_no_memory(rng):
+    model = make("shared", rng)
+    memory, alone = (LlmModel(replace(model.architecture, layers=model.architecture.layers[:many])).new_memory(2) for many in (4, 2))
+    assert memory.nbytes() == alone.nbytes() and set(memory.store(Span()).tensors) == {1} and set(memory.store(Span(WINDOW)).tensors) == {0}
+    assert model.blocks[2].self_attn.k_proj is None and model.blocks[1].self_attn.v_proj is None
+    source, tokens = model.blocks[1].self_attn, some_tokens(rng, 1, 20)
+    source.o_proj.weight.zero_()  # what it projects is seen by block 3 alone
+    want = model(tokens)
+    source.k_proj.weight.copy_(source.k_proj.weight.flip(0))
+    assert (model(tokens) - want).abs().max() > 1e-2
+
+
+@pytest.mark.parametrize("change", [{"shares": 2}, {"shares": 7}, {"shares": -1}, {"shares": 1}, {"shares": 0, "window": 9},
+                                    {"shares": 0, "kv_heads": 4}], ids=str)
+def test_keys_and_values_are_shared_with_an_earlier_layer_of_their_kind(change):
+    with pytest.raises(RuntimeError, match="block 2 shares keys and values of block"):
+        LlmModel(architecture([FULL, CONV, replace(FULL, **change)]))
 
 
 def test_rollback_beyond_a_window(rng):

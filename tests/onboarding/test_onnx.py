@@ -79,7 +79,8 @@ def test_torchscript(name, folders, written, rng):
 
 
 #: One for each part that a graph spells out its own way; the rest is seconds each, and the same code.
-DYNAMO = ["llama", "llama3", "qwen3_tied", "gemma2", "gpt_oss", "llama4", "phi", "lfm2", "lfm2_moe", "qwen3_next", "qwen3_5_text"]
+DYNAMO = ["llama", "llama3", "qwen3_tied", "gemma2", "gemma4", "gemma4_moe", "gpt_oss", "llama4", "phi", "lfm2", "lfm2_moe", "qwen3_next",
+          "qwen3_5_text"]
 
 
 @pytest.mark.parametrize("name", DYNAMO)

@@ -62,9 +62,15 @@ def put(module, name, value):
     module.register_parameter(name, nn.Parameter(value.contiguous()))
 
 
-def swap_gate_up(model):
+def drop(model, part):
+    for attention in attentions(model):
+        setattr(attention, part, None)
+
+
+def swap_gate_up(model, where="mlp"):
     for block in model.blocks:
-        for mlp in (block.mlp, getattr(block.mlp, "experts", None), getattr(block.mlp, "shared_expert", None)):
+        whole = getattr(block, where)
+        for mlp in (whole, getattr(whole, "experts", None), getattr(whole, "shared_expert", None)):
             if hasattr(mlp, "gate_proj"):
                 mlp.gate_proj, mlp.up_proj = mlp.up_proj, mlp.gate_proj
                 if getattr(mlp, "gate_bias", None) is not None:
@@ -169,6 +175,14 @@ FAULTS = [  # variant, fault, where, what is said
      "the reference does not rotate this block's queries and keys"),
     ("llama4", lambda m: spec([b.mlp for b in m.blocks[1::2]] + [b.mlp.experts for b in m.blocks[1::2]], routing="topk_softmax"), "block 1",
      "routing"),
+    ("gemma4", lambda m: drop(m, "v_norm"), "block 0", "norm of the value is missing: the reference has one"),
+    ("gemma4", lambda m: spec(attentions(m), scale=0.25), "block 0", "attention scale: is 0.25, the reference agrees with 1"),
+    ("gemma4", lambda m: put(m.blocks[2], "scalar", torch.ones(1)), "block 2",
+     "the block's result is multiplied by 1, in the reference by"),
+    ("gemma4", lambda m: setattr(m.blocks[4].input_gate, "act", torch.tanh), "block 4", "activation of the block's input: "),
+    ("gemma4_moe", lambda m: swap_gate_up(m, "experts"), "block 0", "gate and up are swapped in the experts"),
+    ("gemma4_moe", lambda m: spec([b.experts for b in m.blocks], top_k=1), "block 0",
+     "experts per token: are 1, the reference agrees with 2"),
     ("qwen2_sliding", without_windows, "block 2", "sliding window: is None, the reference agrees with 8"),
     ("llama", lambda m: setattr(m.blocks[2].mlp, "act", torch.relu), "block 2", "the reference agrees with 'silu'"),
     ("qwen3_moe_plain_sum", lambda m: spec([b.mlp for b in m.blocks], normalise=True), "block 0",
@@ -245,7 +259,7 @@ def test_every_hypothesis_changes_something_and_is_undone(sources):
     """A hypothesis that did nothing could never be the cause; one that stayed would spoil the next."""
     from custom_ops.onboarding.locate import _Search
 
-    for variant in ("gemma2", "lfm2", "qwen3_next", "gpt_oss"):
+    for variant in ("gemma2", "gemma4", "gemma4_moe", "lfm2", "qwen3_next", "gpt_oss"):
         source, reference = sources(variant)
         model = load(source)
         search = _Search(model, reference, source, tokens_of(source)[:, :-1])

@@ -73,6 +73,9 @@ class AttentionSpec:
     qk_norm:     "none" | "before_rope" | "after_rope"; over "head" or the whole "projection".
     output_gate: q_proj gives query and gate, head after head; sigmoid(gate) scales the result before o_proj.
     sinks:       one logit a head takes part in the softmax and has no value.
+    value_norm:  of every head of v, without weight.
+    k_is_v:      v is what k_proj gives, before norm and rotation.
+    shares:      the earlier layer whose keys and values are used, of equal span and sizes; this one has none.
     """
 
     heads: int
@@ -91,6 +94,9 @@ class AttentionSpec:
     output_gate: bool = False
     sinks: bool = False
     softcap: float | None = None
+    value_norm: NormSpec | None = None
+    k_is_v: bool = False
+    shares: int | None = None
 
     @property
     def span(self) -> Span:
@@ -135,6 +141,8 @@ class MoeSpec:
     normalise:       the chosen weights are divided by their sum (+ normalise_eps).
     scale:           of the chosen weights, after that.
     activation:      a name, or "clamped_swiglu": with g <= limit and |u| <= limit, (u + 1) g sigmoid(alpha g).
+    router_norm:     of what the router sees.
+    expert_scale:    the chosen weights are multiplied by a factor of each expert, at last.
     shared:          an expert that every token has; shared_gate: times sigmoid of a projection to one value.
     """
 
@@ -153,6 +161,8 @@ class MoeSpec:
     limit: float = 0.0
     shared: MlpSpec | None = None
     shared_gate: bool = False
+    router_norm: NormSpec | None = None
+    expert_scale: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,8 +176,21 @@ class StreamsSpec:
 
 
 @dataclass(frozen=True)
+class LayerInputsSpec:
+    """An input of `size` for every layer, from an embedding of its own with `vocab` rows and from the embedded token x:
+    e = (norm(project(x) / sqrt(hidden)) + sqrt(size) embed(token)) / sqrt(2). A layer whose residual is then x gives
+    x + norm(projection(act(gate(x)) * e))."""
+
+    size: int
+    vocab: int
+    activation: str
+    norm: NormSpec
+
+
+@dataclass(frozen=True)
 class LayerSpec:
-    """factor: f of the residual mode."""
+    """factor: f of the residual mode. experts: beside the dense mlp m (four_norm): of the x before it n4(a(m(n3(x))) + b(experts(c(x)))),
+    their router sees x. scalar: the whole layer's result is multiplied by a parameter."""
 
     mixer: AttentionSpec | ShortConvSpec | DeltaRuleSpec
     mlp: MlpSpec | MoeSpec
@@ -175,15 +198,24 @@ class LayerSpec:
     residual: str = "standard"
     factor: float = 1.0
     mlp_norm: bool = True  # parallel: has a second norm
+    experts: MoeSpec | None = None
+    scalar: bool = False
 
     @property
     def is_attention(self) -> bool:
         return isinstance(self.mixer, AttentionSpec)
 
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether a memory holds keys and values of this layer."""
+        return self.is_attention and self.mixer.shares is None
+
     def norms(self) -> tuple[str, ...]:
         """Names of the layer's norms, in the words of the decoder map."""
         if self.residual == "four_norm":
-            return "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm"
+            beside = "post_feedforward_layernorm_1", "pre_feedforward_layernorm_2", "post_feedforward_layernorm_2"
+            return ("input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
+                    *(beside if self.experts is not None else ()), "post_feedforward_layernorm")
         if self.residual == "post_norm":
             return "post_attention_layernorm", "post_feedforward_layernorm"
         if self.residual == "parallel" and not self.mlp_norm:
@@ -206,6 +238,7 @@ class Architecture:
     lm_bias: bool = False
     max_positions: int | None = None
     streams: StreamsSpec | None = None
+    layer_inputs: LayerInputsSpec | None = None
     model_type: str = ""
 
     def memory_kind(self) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from functools import cached_property
 
-from .architecture import (Architecture, AttentionSpec, DeltaRuleSpec, LayerSpec, MlpSpec, MoeSpec, NormSpec, RotarySpec, ShortConvSpec)
+from .architecture import (Architecture, AttentionSpec, DeltaRuleSpec, LayerInputsSpec, LayerSpec, MlpSpec, MoeSpec, NormSpec, RotarySpec,
+                           ShortConvSpec)
+from .blocks import head_dim, head_sizes, shared_from, value_is_key
 from .errors import OnboardingError
 from .model.mlp import CLAMPED_SWIGLU
 from .names import LayerPaths
@@ -35,12 +37,24 @@ class _Builder:
         vocab, width = source.shape(model["embed"] + ".weight")
         if width != self.hidden:
             raise OnboardingError(f"{source.checkpoint.folder}: embedding [{vocab}, {width}] but hidden_size {self.hidden}")
+        if found.get("use_bidirectional_attention") in (True, "all"):
+            raise OnboardingError(f"{source.checkpoint.folder}: use_bidirectional_attention: every token sees later ones, no decoder")
         tied = bool(found.get("tie_word_embeddings", False))
         return Architecture(
             vocab, self.hidden, tuple(self._layer(i, paths) for i, paths in enumerate(source.paths.layers)),
             self._norm(model["final_layernorm"]), embed_scale=self._embed_scale(), logit_scale=self._logit_scale(),
             softcap=found.get("final_softcap"), tied=tied, lm_bias=not tied and source.has(model["lm"] + ".bias"),
-            max_positions=found.get("max_position_embeddings"), model_type=source.model_type)
+            max_positions=found.get("max_position_embeddings"), layer_inputs=self._layer_inputs(vocab),
+            model_type=source.model_type)
+
+    def _layer_inputs(self, vocab: int) -> LayerInputsSpec | None:
+        size, model = self.found.get("hidden_size_per_layer_input"), self.source.paths.model
+        if not size:
+            return None
+        rows, _ = self.source.shape(model["embed_tokens_per_layer"] + ".weight")
+        if rows < vocab:
+            raise OnboardingError(f"{self.source.checkpoint.folder}: the embedding of every block has {rows} rows for {vocab} tokens")
+        return LayerInputsSpec(size, rows, self.found["activation"], self._norm(model["per_layer_projection_norm"]))
 
     def _embed_scale(self) -> float:
         kind = self.traits["embed_scale"]
@@ -67,6 +81,7 @@ class _Builder:
     def _layer(self, index: int, paths: LayerPaths) -> LayerSpec:
         mixer = self._attention(index, paths) if paths.kind == "self_attn" else self._linear_attention(paths)
         mlp = self._moe(paths.mlp) if paths.moe else self._dense(paths.mlp)
+        experts = self._moe(paths.decoder) if self.found.get("enable_moe_block") else None
         residual, layers = self.traits["residual"], self.found["num_hidden_layers"]
         factor = 1.0
         if residual == "depth_scaled":
@@ -76,7 +91,8 @@ class _Builder:
         norm = next((path for key, path in paths.decoder.items() if "layernorm" in key), None)
         if norm is None:
             raise OnboardingError(f"block {index} has no norm")
-        return LayerSpec(mixer, mlp, self._norm(norm), residual, factor, mlp_norm="post_attention_layernorm" in paths.decoder)
+        return LayerSpec(mixer, mlp, self._norm(norm), residual, factor, mlp_norm="post_attention_layernorm" in paths.decoder,
+                         experts=experts, scalar="layer_scalar" in paths.decoder)
 
     def _attention(self, index: int, paths: LayerPaths) -> AttentionSpec:
         found, traits, names = self.found, self.traits, paths.attention
@@ -89,15 +105,19 @@ class _Builder:
         normed = traits["qk_norm"] != "none" and has_norms
         norm = NormSpec("rms", found["rms_norm_eps"], weight=False) if plain else self._norm(names["q_norm"]) if normed else NormSpec()
         tempered = not rotates and found.get("attn_temperature_tuning")
-        scale = found["head_dim"] if traits["attention_scale"] == "head_dim" else self._number("attention_scale")
+        sizes, shares = head_sizes(found, index), shared_from(found, index)
+        scales = {"head_dim": sizes[-1], "one": 1}
+        scale = scales[traits["attention_scale"]] if traits["attention_scale"] in scales else self._number("attention_scale")
         return AttentionSpec(
-            found["num_attention_heads"], found["num_key_value_heads"], found["head_dim"], scale**-0.5,
+            *sizes, scale**-0.5,
             self._rotaries[kind] if rotates else None, window=found[_WINDOWS[kind]] if _WINDOWS[kind] else None,
             chunked=kind == "chunked_attention", temperature=(found["attn_scale"], found["floor_scale"]) if tempered else None,
             qkv_bias=self.source.has(qkv + ".bias"),
             out_bias=self.source.has(names["o_proj"] + ".bias"), qk_norm=traits["qk_norm"] if normed else "none",
             qk_norm_over=traits["qk_norm_over"], norm=norm if normed else NormSpec(),
-            output_gate=traits["output_gate"], sinks=traits["sinks"], softcap=found.get("attention_softcap"))
+            output_gate=traits["output_gate"], sinks=traits["sinks"], softcap=found.get("attention_softcap"),
+            value_norm=NormSpec("rms", found["rms_norm_eps"], weight=False) if traits["value_norm"] else None,
+            k_is_v=shares is None and value_is_key(found, index), shares=shares)
 
     def _rotates(self, index: int) -> bool:
         """By a list of one flag a block, or every block but each n-th."""
@@ -110,13 +130,13 @@ class _Builder:
 
     @cached_property
     def _rotaries(self) -> dict[str, RotarySpec]:
-        return {kind: self._rotary(rope) for kind, rope in self.source.ropes.items()}
+        return {kind: self._rotary(rope, head_dim(self.found, kind)) for kind, rope in self.source.ropes.items()}
 
-    def _rotary(self, rope: Rope) -> RotarySpec:
+    def _rotary(self, rope: Rope, head: int) -> RotarySpec:
         scaling = {key: value for key, value in rope.scaling.items() if key != "rope_type"}
         kind, dims = rope.scaling["rope_type"], rope.dims
         if kind == "proportional":  # exponents over the whole head, a share of its pairs turns
-            scaling["partial_rotary_factor"], dims = dims / self.found["head_dim"], self.found["head_dim"]
+            scaling["partial_rotary_factor"], dims = dims / head, head
         return RotarySpec(rope.theta, dims, rope.pairing, kind, scaling, self.found.get("max_position_embeddings"))
 
     def _linear_attention(self, paths: LayerPaths) -> ShortConvSpec | DeltaRuleSpec:
@@ -144,7 +164,8 @@ class _Builder:
             normalise_eps=SIGMOID_EPS if routing == "sigmoid_bias" else 0.0, scale=found.get("routed_scaling_factor", 1.0),
             router_bias=self.source.has(gate + ".bias"), selection_bias="expert_bias" in names,
             expert_bias=self.source.has(names["experts"] + ".down_proj_bias"), shared=self._shared(names),
-            shared_gate="shared_expert_gate" in names, **sizes)
+            shared_gate="shared_expert_gate" in names, expert_scale="expert_scale" in names,
+            router_norm=NormSpec("rms", found["rms_norm_eps"]) if "router_scale" in names else None, **sizes)
 
     def _expert_size(self, experts: str) -> int:
         fused = experts + ".down_proj"

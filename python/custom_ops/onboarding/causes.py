@@ -86,6 +86,11 @@ def hypotheses(block: Decoder, hints: Hints) -> Iterator[Hypothesis]:
         yield from _delta_rule(block.linear_attn)
     yield from _norms(block, hints)
     yield from (_moe(block.mlp, hints) if isinstance(block.mlp, Moe) else _dense(block.mlp))
+    if block.experts is not None:
+        yield from _moe(block.experts, hints)
+    if block.input_gate is not None:
+        yield from _activations(block.input_gate, block.input_gate.act, block.input_gate.spec.activation, "activation of the block's input")
+    yield from _factor(block, hints)
     yield from _residual(block)
 
 
@@ -189,7 +194,13 @@ def _attention(block: Decoder, hints: Hints) -> Iterator[Hypothesis]:
         yield Hypothesis("query and output gate are swapped in q_proj", [weight(attention.q_proj, rows.flip(1).flatten(0, 2))])
     if spec.sinks:
         yield Hypothesis("the reference has no attention sinks", [weight(attention, torch.full_like(attention.sinks, -1e4), "sinks")])
-    yield Hypothesis("keys and values are swapped", [(attention, "k_proj", attention.v_proj), (attention, "v_proj", attention.k_proj)])
+    if (attention.v_norm is None) == (hints.child("v_norm") is not None):
+        eps = next(iter(hints.numbers("eps", "rms_norm_eps")), 1e-6)
+        norm = Norm(spec.head_dim, NormSpec("rms", eps, weight=False)) if attention.v_norm is None else None
+        yield Hypothesis("norm of the value is missing: the reference has one" if norm else "the reference does not norm the value",
+                         [(attention, "v_norm", norm)])
+    if attention.v_proj is not None:
+        yield Hypothesis("keys and values are swapped", [(attention, "k_proj", attention.v_proj), (attention, "v_proj", attention.k_proj)])
 
 
 # --- linear attention
@@ -264,7 +275,7 @@ def _norms(block: Decoder, hints: Hints) -> Iterator[Hypothesis]:
 
 
 def offsets(what: str, norms: list[nn.Module]) -> Iterator[Hypothesis]:
-    norms = [norm for norm in norms if norm.weight is not None]
+    norms = [norm for norm in norms if norm is not None and norm.weight is not None]
     if not norms:
         return
     for plus, text in ((1.0, f"{what}: weights are used as they are stored, the reference uses 1 + w"),
@@ -278,12 +289,12 @@ def _dense(mlp) -> Iterator[Hypothesis]:
     yield from _activations(mlp, mlp.act, mlp.spec.activation)
 
 
-def _activations(owner: nn.Module, have, name: str) -> Iterator[Hypothesis]:
+def _activations(owner: nn.Module, have, name: str, what: str = "activation") -> Iterator[Hypothesis]:
     seen = [have]
     for other, function in ACTIVATIONS.items():
         if not any(function is known for known in seen):
             seen.append(function)
-            yield Hypothesis(f"activation: is '{name}', the reference agrees with '{other}'", [(owner, "act", function)])
+            yield Hypothesis(f"{what}: is '{name}', the reference agrees with '{other}'", [(owner, "act", function)])
 
 
 def _moe(moe: Moe, hints: Hints) -> Iterator[Hypothesis]:
@@ -311,16 +322,29 @@ def _moe(moe: Moe, hints: Hints) -> Iterator[Hypothesis]:
     for routing in ROUTINGS:
         if routing != spec.routing:
             yield other(f"routing: is '{spec.routing}', the reference agrees with '{routing}'", routing=routing)
-    for count in hints.numbers("top_k", "num_experts_per_tok"):
+    for count in hints.numbers("top_k", "num_experts_per_tok", "top_k_experts"):
         if int(count) != spec.top_k and 1 <= count <= spec.experts:
             yield other(f"experts per token: are {spec.top_k}, the reference agrees with {int(count)}", top_k=int(count))
     for scale in dict.fromkeys([*hints.numbers("routed_scaling_factor"), 1.0]):
         if scale != spec.scale:
             yield other(f"routing: weights are multiplied by {spec.scale:g}, the reference agrees with {scale:g}", scale=scale)
+    if moe.expert_scale is not None:
+        yield Hypothesis("routing: the reference's experts have no factor on their weights", [(moe, "expert_scale", None)])
+    if moe.gate_norm is not None:
+        yield Hypothesis("routing: the reference's router sees what is not normed", [(moe, "gate_norm", None)])
     if moe.expert_bias is not None:
         yield Hypothesis("routing: the reference chooses experts without a bias", [(moe, "expert_bias", None)])
     if spec.activation != CLAMPED_SWIGLU:
         yield from _activations(experts, experts.act, spec.activation)
+
+
+def _factor(block: Decoder, hints: Hints) -> Iterator[Hypothesis]:
+    theirs = getattr(hints.block, "layer_scalar", None)
+    if theirs is None or (block.scalar is not None and torch.equal(block.scalar.float(), theirs.float())):
+        return
+    ours = 1.0 if block.scalar is None else block.scalar.item()
+    yield Hypothesis(f"the block's result is multiplied by {ours:g}, in the reference by {theirs.item():g}",
+                     [weight(block, theirs.detach().to(block.mlp.down_proj.weight.dtype), "scalar")])
 
 
 def _residual(block: Decoder) -> Iterator[Hypothesis]:

@@ -19,6 +19,9 @@ def resolve(family: FamilyMap, found: ConfigValues) -> None:
     else:
         types = stated
     wrong = _wrong(types, layers)
+    last = family.traits["layer_last"]
+    if last is not None and not wrong and types[-1] != last:
+        types, source = [*types[:-1], last], f"{source}, the last one {family.file.stem}'s"
     if wrong:
         found.report[:] = [entry for entry in found.report if entry.dst != "layer_types"]
         found.report.append(Unresolved("config", None, "layer_types", source, wrong, required=True))

@@ -35,6 +35,8 @@ READINGS = {
     "attention": "rotation (base, pairing, dims), scale, window, softcap, sinks or the order of norm and rotation",
     "linear attention": "convolution, order of its inputs, decay or write strength",
     "post_attention_layernorm": "residual mode, norm convention or epsilon", "router": "the router's path or its inputs",
+    "v_norm": "norm of the value", "experts": "gate and up, activation, weights of the chosen or the layout of the experts",
+    "input": "the block's own input: its embedding, projection, norm or gate",
     "mlp": "gate and up, activation, routing or the layout of the experts", "block": "residual mode or a factor on the branches",
     "final norm": "path, convention or epsilon of the final norm", "head": "head path, tie, softcap or logit scale",
     "memory": "positions, window or state after the prompt: prefill agrees, the decoded token does not",
@@ -112,10 +114,15 @@ class _Search:
 
     def call(self) -> Call:
         batch, length = self.tokens.shape
-        return Call(batch, length, None, [0] * batch, None, self.tokens.device, self.model.dtype)
+        call = Call(batch, length, None, [0] * batch, None, self.tokens.device, self.model.dtype)
+        self.model.begin(self.tokens, call)
+        return call
 
     def block(self, index: int) -> Tensor:
-        return self.model.blocks[index](self.seen[f"in {index}"], self.call())
+        call, source = self.call(), getattr(self.model.blocks[index].spec.mixer, "shares", None)
+        if source is not None:
+            self.model.blocks[source](self.seen[f"in {source}"], call)
+        return self.model.blocks[index](self.seen[f"in {index}"], call)
 
     def _in_block(self, index: int) -> Finding:
         theirs = Taps()
@@ -156,6 +163,7 @@ class _Search:
         if block.self_attn is not None:
             for name in ("q_proj", "k_proj", "v_proj", "q_norm", "k_norm"):
                 yield from pair(name, getattr(block.self_attn, name), paths.attention.get(name))
+            yield from pair("v_norm", block.self_attn.v_norm, f"{paths.decoder['self_attn']}.v_norm")
             yield from pair("attention", block.self_attn.o_proj, paths.attention["o_proj"], "input")
             yield from pair("o_proj", block.self_attn.o_proj, paths.attention["o_proj"])
         else:
@@ -173,8 +181,14 @@ class _Search:
         elif self.model.architecture.layers[index].mlp.routing != "topk_sigmoid":  # its router gives what comes after the sigmoid
             yield from pair("router", block.mlp.gate, paths.mlp.get("gate") or paths.mlp.get("router"))
         yield from pair("mlp", block.mlp, paths.decoder["mlp"])
-        if "post_feedforward_layernorm" in norms:
-            yield from pair("post_feedforward_layernorm", block.post_feedforward_layernorm, paths.decoder["post_feedforward_layernorm"])
+        if block.experts is not None:
+            yield from pair("router", block.experts.gate, paths.decoder["router"])
+            yield from pair("experts", block.experts.experts, paths.decoder["experts"])
+        for name in ("post_feedforward_layernorm_1", "post_feedforward_layernorm_2", "post_feedforward_layernorm"):
+            if name in norms:
+                yield from pair(name, getattr(block, name), paths.decoder[name])
+        if block.input_gate is not None:
+            yield from pair("input", block.input_gate.norm, paths.decoder["post_per_layer_input_norm"])
 
     # --- after the blocks
 

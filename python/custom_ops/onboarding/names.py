@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from .blocks import lacking
 from .mapping import FamilyMap
 from .report import ConfigValues, Unresolved
 from .vocabulary import LEVELS, MODULE
@@ -12,6 +13,13 @@ from .vocabulary import LEVELS, MODULE
 _NEEDED_OF_MODEL = ("embed", "blocks", "final_layernorm")
 _SPLIT = ("q_proj", "k_proj", "v_proj")
 _BUFFERS = ("rotary_emb.inv_freq", "rotary_pos_emb.inv_freq")  # written by older versions, computed by every reader
+#: value of config.json -> the parts of model and blocks that only come with it
+_ONLY_WITH = {
+    "hidden_size_per_layer_input": ("embed_tokens_per_layer", "per_layer_model_projection", "per_layer_projection_norm",
+                                    "per_layer_input_gate", "per_layer_projection", "post_per_layer_input_norm"),
+    "enable_moe_block": ("router", "router_scale", "expert_scale", "experts", "pre_feedforward_layernorm_2",
+                         "post_feedforward_layernorm_1", "post_feedforward_layernorm_2"),
+}
 LINEAR_TYPES = ("linear_attention", "conv")  # values of layer_types whose block has linear_attn
 
 
@@ -78,7 +86,8 @@ class _Walk:
 
     def _model(self) -> dict[str, str]:
         tied = self.found.get("tie_word_embeddings", False)
-        model = self._level("model", None, "", lambda key: key in _NEEDED_OF_MODEL or (key == "lm" and not tied))
+        with_own = _ONLY_WITH["hidden_size_per_layer_input"] if self.found.get("hidden_size_per_layer_input") else ()
+        model = self._level("model", None, "", lambda key: key in (*_NEEDED_OF_MODEL, *with_own) or (key == "lm" and not tied))
         for key, path in model.items():
             if key != "blocks":
                 self._cover(path)
@@ -114,7 +123,8 @@ class _Walk:
 
     def _layer(self, layer: int, prefix: str) -> LayerPaths:
         slots = ("self_attn", "linear_attn")
-        decoder = self._level("decoder", layer, prefix, lambda key: key not in slots)
+        without = {key for value, keys in _ONLY_WITH.items() if not self.found.get(value) for key in keys}
+        decoder = self._level("decoder", layer, prefix, lambda key: key not in slots and key not in without)
         kinds = [slot for slot in slots if slot in decoder]
         kind = kinds[0] if len(kinds) == 1 else ""
         if not kind:
@@ -139,7 +149,8 @@ class _Walk:
             self.report.append(Unresolved("decoder", layer, kind, self.found.sources["layer_types"], reason, required=True))
 
     def _attention(self, layer: int, path: str) -> dict[str, str]:
-        attention = self._level("attention", layer, path + ".", lambda key: True)
+        without = lacking(self.found, layer)
+        attention = self._level("attention", layer, path + ".", lambda key: key not in without)
         fused = "qkv_proj" in attention
         split = all(key in attention for key in _SPLIT)
         if fused or split:  # a map may know both forms, a checkpoint has one

@@ -13,12 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+from .blocks import head_dim, head_sizes, shared_from, value_is_key
 from .errors import OnboardingError
 from .mapping import FamilyMap
 from .names import Paths
 from .report import ConfigValues
 from .rope import resolve_ropes
-from .shapes import Shape, experts_layout, head_sizes, parameter
+from .shapes import Shape, experts_layout, parameter
 
 _RESIDUALS = {
     "standard": "standard: x + attn(norm(x)), then x + mlp(norm(x))",
@@ -94,6 +95,9 @@ def _projections(s: Subject):
             lines.append(f"norms: {norms}, {s.family.traits['qk_norm'].replace('_', ' ')}, over the {s.family.traits['qk_norm_over']}")
         biased = [key for key, path in paths.items() if f"{path}.bias" in s.shapes]
         lines.append(f"biases: {', '.join(biased)}" if biased else "no biases")
+        lines.append("every head of the value is normed, without weight" if s.family.traits["value_norm"] else "")
+        keyed = [number for number in range(len(s.paths.layers)) if value_is_key(s.found, number)]
+        lines.append(f"the value is the projected key, before norm and rotation, in {ranges(keyed)}" if keyed else "")
         lines.append("q_proj also holds an output gate per head" if s.family.traits["output_gate"] else "")
         lines.append("one sink logit per head" if "sinks" in paths else "")
     if "linear" in seen:
@@ -115,6 +119,12 @@ def _children(s: Subject):
 def _residual(s: Subject):
     norms = [key for key in s.family.decoder if key.endswith("layernorm")]
     extra = []
+    if s.found.get("enable_moe_block"):
+        extra.append("experts beside the dense MLP with norms of their own")
+    if s.found.get("hidden_size_per_layer_input"):
+        extra.append(f"after them each block adds a gated input of its own of {s.found['hidden_size_per_layer_input']} numbers")
+    if s.paths.layers and "layer_scalar" in s.paths.layers[0].decoder:
+        extra.append("the block's result times layer_scalar")
     if "scale_depth" in s.found:
         extra.append(f"scale_depth {s.found['scale_depth']:g}")
     if s.family.traits["embed_scale"] != "none":
@@ -132,18 +142,19 @@ def _rotation(s: Subject):
         ropes = resolve_ropes(s.config, s.family, s.found)
     except OnboardingError as error:
         return [f"not settled: {error}"], "config.json"
-    lines = [f"{kind + ': ' if len(ropes) > 1 else ''}{_rope_line(s, rope)}" for kind, rope in ropes.items()]
+    lines = [f"{kind + ': ' if len(ropes) > 1 else ''}{_rope_line(s, kind, rope)}" for kind, rope in ropes.items()]
     order = s.family.traits["qk_norm"]
     lines.append(f"norm of query and key {order.replace('_rope', ' the rotation')}" if order != "none" else "no norm of query and key")
     return (lines if ropes else ["no attention, nothing rotates"]), "; ".join(dict.fromkeys(rope.source for rope in ropes.values()))
 
 
-def _rope_line(s: Subject, rope) -> str:
-    part = "all" if rope.dims == s.found["head_dim"] else f"{rope.dims} of {s.found['head_dim']}"
+def _rope_line(s: Subject, kind: str, rope) -> str:
+    head = head_dim(s.found, kind)
+    part = "all" if rope.dims == head else f"{rope.dims} of {head}"
     numbers = {key: value for key, value in rope.scaling.items() if key != "rope_type"}
     sections = " by time, height and width (M-RoPE)" if "mrope_section" in numbers else ""
     shown = ", ".join(f"{key} {value}" for key, value in numbers.items() if not isinstance(value, list))
-    scaling = f", {rope.scaling['rope_type']} ({shown})" if rope.scaling["rope_type"] != "default" else ""
+    scaling = f", {rope.scaling['rope_type']}{f' ({shown})' if shown else ''}" if rope.scaling["rope_type"] != "default" else ""
     return f"theta {rope.theta:.10g}, {part} elements of a head, {rope.pairing} pairs{sections}{scaling}"
 
 
@@ -173,16 +184,20 @@ def _head(s: Subject):
 
 
 def _experts(s: Subject):
-    moe = [number for number, layer in enumerate(s.paths.layers) if layer.moe]
+    beside = bool(s.found.get("enable_moe_block"))
+    moe = [number for number, layer in enumerate(s.paths.layers) if layer.moe or (beside and "experts" in layer.decoder)]
     if not moe:
-        return ["no experts" if "experts" not in s.family.mlp else "no block with experts in the checkpoint"], "tensor names"
-    path = s.paths.layers[moe[0]].mlp.get("experts", "")
+        return ["no experts" if "experts" not in s.family.mlp and not beside else "no block with experts in the checkpoint"], "tensor names"
+    first = s.paths.layers[moe[0]]
+    path = (first.mlp if first.moe else first.decoder).get("experts", "")
     per_expert = any(re.match(re.escape(path) + r"\.\d+\.", name) for name in s.shapes)
     gate_up = s.shapes.get(f"{path}.gate_up_proj", ())
     fused = f", {experts_layout(s.family, s.found['hidden_size'], gate_up)}" if len(gate_up) == 3 and "hidden_size" in s.found else ""
     lines = [f"{s.found.get('num_experts', '?')} experts, {_ROUTINGS[s.family.traits['routing']].format(k=s.found.get('top_k', '?'))}",
              "one tensor per expert and matrix" if per_expert else f"fused 3-D tensors{fused}",
-             "chosen weights divided by their sum" if s.found.get("norm_topk_prob") else "chosen weights as they are",
+             "chosen weights divided by their sum" if s.found.get("norm_topk_prob", beside) else "chosen weights as they are",
+             "times a factor of each expert" if "expert_scale" in first.decoder else "",
+             "beside the dense MLP" if beside else "",
              "a shared expert beside them" + ", gated" * ("shared_expert_gate" in s.family.mlp) if "shared_expert" in s.family.mlp else ""]
     return [*lines, f"in {ranges(moe)} of {len(s.paths.layers)} blocks" if len(moe) < len(s.paths.layers) else ""], f"{path}.*"
 
@@ -211,6 +226,12 @@ def _state(s: Subject):
     types = s.found.get("layer_types", [])
     for kind in dict.fromkeys(types):
         lines.append(f"{kind}: {_carried(s, kind, types.index(kind))}")
+    shared: dict[int, list[int]] = {}
+    for number in range(len(types)):
+        if (source := shared_from(s.found, number)) is not None:
+            shared.setdefault(source, []).append(number)
+    lines += [f"block{'s' * (len(users) > 1)} {ranges(users)}: nothing of {'their' if len(users) > 1 else 'its'} own, keys and values of "
+              f"block {source}" for source, users in shared.items()]
     return lines, "config.json sizes, " + _traits(s.family, "linear")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from . import layer_types
+from . import blocks, layer_types
 from .mapping import ABSENT, FamilyMap, lookup
 from .report import NULL, ConfigValues, Unresolved
 from .vocabulary import ATTRIBUTE, LEVELS, MODULE, TRAITS, wrong_kind
@@ -39,7 +39,8 @@ def resolve_config(family: FamilyMap, config: Mapping) -> ConfigValues:
             found.set(key, value, f"default of {family.file.stem}")
     _derive(found)
     layer_types.resolve(family, found)
-    needed = [*_ALWAYS, *_BY_LINEAR[family.traits["linear"]], *(key for key in ("num_experts", "top_k") if key in family.mlp)]
+    blocks.resolve(found)
+    needed = [*_ALWAYS, *_BY_LINEAR[family.traits["linear"]], *(("num_experts", "top_k") if _has_experts(family, found) else ())]
     if "sliding_attention" in found.get("layer_types", ()):
         needed.append("sliding_window")
     if "chunked_attention" in found.get("layer_types", ()):
@@ -51,6 +52,12 @@ def resolve_config(family: FamilyMap, config: Mapping) -> ConfigValues:
     found.report.extend(Unresolved("config", None, key, "", "the map names no source", required=True)
                         for key in needed if key not in found.values and key not in reported)
     return found
+
+
+def _has_experts(family: FamilyMap, found: ConfigValues) -> bool:
+    if "enable_moe_block" in family.config:
+        return bool(found.get("enable_moe_block"))
+    return "num_experts" in family.mlp
 
 
 def _one(family: FamilyMap, config: Mapping, level: str, key: str, kind: str, sources: tuple[str, ...], found: ConfigValues) -> None:

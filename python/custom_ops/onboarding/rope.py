@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from .blocks import head_dim
 from .errors import OnboardingError, nearest
 from .mapping import ABSENT, FamilyMap, lookup
 from .report import ConfigValues
@@ -62,7 +63,7 @@ def resolve_rope(config: Mapping, family: FamilyMap, layer_type: str = "full_att
     theta, source = _theta(config, family, layer_type, dicts, found)
     if "rope_ratio" in found:
         theta, source = theta * found["rope_ratio"], f"{source} times {found.sources['rope_ratio']} {found['rope_ratio']:g}"
-    return Rope(theta, _dims(config, family, dicts, found), family.traits["rope_pairing"], _scaling(dicts, found), source)
+    return Rope(theta, _dims(config, family, layer_type, dicts, found), family.traits["rope_pairing"], _scaling(dicts, found), source)
 
 
 def _dicts(config: Mapping, family: FamilyMap, layer_type: str) -> Iterator[tuple[str, Mapping]]:
@@ -124,10 +125,10 @@ def _agree(what: str, stated: Mapping[str, float]) -> None:
         raise OnboardingError(f"config.json states {what} differently: {places}; correct the one that is wrong")
 
 
-def _dims(config: Mapping, family: FamilyMap, dicts, found: ConfigValues) -> int:
+def _dims(config: Mapping, family: FamilyMap, layer_type: str, dicts, found: ConfigValues) -> int:
     if "head_dim" not in found:
         raise OnboardingError("the rotary embedding needs head_dim, which config.json neither has nor lets derive")
-    head = found["head_dim"]
+    head = head_dim(found, layer_type)
     if "rotary_dim" in found:
         dims, source = found["rotary_dim"], found.sources["rotary_dim"]
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from .blocks import head_sizes
 from .mapping import FamilyMap
 from .names import LayerPaths, Paths
 from .report import ConfigValues
@@ -38,24 +39,23 @@ def mismatches(family: FamilyMap, found: ConfigValues, paths: Paths, shapes: Map
     return wrong
 
 
-def head_sizes(found: ConfigValues, layer: int) -> tuple[int, int, int]:
-    """Query heads, key and value heads and head size of a block."""
-    own = found.get("per_layer_config")
-    own = own.get(str(layer), {}) if isinstance(own, Mapping) else {}
-    own = own if isinstance(own, Mapping) else {}
-    return tuple(own.get(key, found[key]) for key in ("num_attention_heads", "num_key_value_heads", "head_dim"))
-
-
 def _expected(family: FamilyMap, found: ConfigValues, paths: Paths, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, Shape, str]]:
     d, vocab = found["hidden_size"], found["vocab_size"]
     for key, want, relation in (("embed", (vocab, d), "[vocab_size, hidden_size]"), ("lm", (vocab, d), "[vocab_size, hidden_size]"),
                                 ("final_layernorm", (d,), "[hidden_size]")):
         if key in paths.model:
             yield paths.model[key], want, relation
+    own, blocks = found.get("hidden_size_per_layer_input", 0), found["num_hidden_layers"]
+    whole = "num_hidden_layers hidden_size_per_layer_input"
+    for key, want, relation in (("per_layer_model_projection", (blocks * own, d), f"[{whole}, hidden_size]"),
+                                ("per_layer_projection_norm", (own,), "[hidden_size_per_layer_input]")):
+        if key in paths.model:
+            yield paths.model[key], want, relation
     for number, layer in enumerate(paths.layers):
         for key, path in layer.decoder.items():
-            if key.endswith("layernorm"):
+            if "layernorm" in key:
                 yield path, (d,), "[hidden_size]"
+        yield from _beside(family, found, layer.decoder, shapes)
         yield from _attention(family, found, number, layer.attention)
         yield from (_short_conv if family.traits["linear"] == "short_conv" else _delta_rule)(found, layer.linear_attention)
         yield from _mlp(family, found, layer, shapes)
@@ -77,6 +77,22 @@ def _attention(family: FamilyMap, found: ConfigValues, number: int, paths: Mappi
         "sinks": ((heads,), "[num_attention_heads]"),
     }
     yield from ((path, *table[key]) for key, path in paths.items())
+
+
+def _beside(family: FamilyMap, found: ConfigValues, paths: Mapping[str, str],
+            shapes: Mapping[str, Shape]) -> Iterator[tuple[str, Shape, str]]:
+    """A block's own input, and experts beside its dense MLP."""
+    d, own, experts = found["hidden_size"], found.get("hidden_size_per_layer_input", 0), found.get("num_experts", 0)
+    table = {
+        "per_layer_input_gate": ((own, d), "[hidden_size_per_layer_input, hidden_size]"),
+        "per_layer_projection": ((d, own), "[hidden_size, hidden_size_per_layer_input]"),
+        "post_per_layer_input_norm": ((d,), "[hidden_size]"), "layer_scalar": ((1,), "[1]"),
+        "router": ((experts, d), "[num_experts, hidden_size]"), "router_scale": ((d,), "[hidden_size]"),
+        "expert_scale": ((experts,), "[num_experts]"),
+    }
+    yield from ((path, *table[key]) for key, path in paths.items() if key in table)
+    if "experts" in paths and "num_experts" in found:
+        yield from _fused_experts(family, found, paths["experts"], shapes)
 
 
 def _short_conv(found: ConfigValues, paths: Mapping[str, str]) -> Iterator[tuple[str, Shape, str]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 MODULE = "module"        # a path of tensor names: "q_proj" has q_proj.weight, perhaps q_proj.bias; or a bare parameter
 ATTRIBUTE = "attribute"  # a module or value without tensors, known to Python code only: kept, never looked for in a checkpoint
 COUNT = "count"          # config.json: an integer >= 1
+SIZE = "size"            # config.json: an integer >= 0
 NUMBER = "number"        # config.json: a finite number
 FLAG = "flag"            # config.json: true or false
 NAME = "name"            # config.json: a string
@@ -53,7 +54,14 @@ CONFIG = {
         linear_num_value_heads="HV of the delta rule",
         linear_value_head_dim="V of the delta rule",
         rotary_dim="elements of a head that rotate, when config.json counts them",
+        global_head_dim="head_dim of full_attention layers, where per_layer_config does not say it (gemma4)",
+        num_global_key_value_heads="their key and value heads, with attention_k_eq_v (gemma4)",
         image_size="vision", num_channels="vision", patch_size="vision",
+    ),
+    **_keys(
+        SIZE,
+        num_kv_shared_layers="so many last blocks use the keys and values of the last earlier block of their type (gemma4)",
+        hidden_size_per_layer_input="width of an input of every block; 0: there is none (gemma4)",
     ),
     **_keys(
         NUMBER,
@@ -69,13 +77,19 @@ CONFIG = {
         swiglu_alpha="alpha of x * sigmoid(alpha * x) (gpt_oss)",
         swiglu_limit="bound of gate and up before the product (gpt_oss)",
     ),
-    **_keys(FLAG, tie_word_embeddings="the head is the embedding, no lm tensor of its own"),
+    **_keys(
+        FLAG,
+        tie_word_embeddings="the head is the embedding, no lm tensor of its own",
+        attention_k_eq_v="full_attention layers have no v_proj: the value is the projected key (gemma4)",
+        enable_moe_block="experts beside the dense MLP (gemma4)",
+    ),
     **_keys(NAME, model_type="id of the family"),
     **_keys(
         ANY,
         rope_parameters="theta, rope_type and the numbers of the scaling; may be one dict per layer type",
         rope_scaling="older name of rope_parameters, without theta",
-        per_layer_config="head sizes of single blocks that differ from the rest (gemma4)",
+        per_layer_config="head_dim and num_key_value_heads of single blocks that differ from the rest, by number (gemma4)",
+        use_bidirectional_attention='tokens see later ones: all with true or "all", those of one image with "vision" (gemma)',
         layer_types="one name per block: full_attention, sliding_attention, chunked_attention, linear_attention, conv",
         attn_temperature_tuning="whether blocks that do not rotate have a temperature (llama4)",
         bos_token_id="token id", eos_token_id="token id or list", pad_token_id="token id",
@@ -119,6 +133,8 @@ DECODER = {
         layer_scalar="gemma4: factor on the block's output",
         per_layer_input_gate="gemma4", per_layer_projection="gemma4", post_per_layer_input_norm="gemma4",
         router="gemma4: router beside the dense MLP", experts="gemma4: experts beside the dense MLP",
+        router_scale="gemma4: weight of the norm before that router, times sqrt(hidden_size)",
+        expert_scale="gemma4: factor of each expert on its weight",
     ),
     **_keys(ATTRIBUTE, act_fn="activation of the per-layer gate (gemma4)"),
     **_keys(NUMBER, scale_depth="depth_scaled: a branch is multiplied by scale_depth / sqrt(num_hidden_layers)"),
@@ -193,6 +209,7 @@ TRAITS = {
     "rope_interval": Trait(str, None, "path of n: every n-th block does not rotate; where rope_flags is absent or empty", path=COUNT),
     "rope_pairing": _choice("pairs that rotate: (i, i + dims/2) or (2i, 2i + 1)", "half", "interleaved"),
     "rope_default_theta": Trait((int, float), None, "base where config.json states none; only where the family documents it"),
+    "value_norm": Trait(bool, False, "every head of the value is normed, without weight"),
     "output_gate": Trait(bool, False, "q_proj holds query and gate per head; attention's output is multiplied by sigmoid(gate)"),
     "sinks": Trait(bool, False, "one learned logit per head that takes weight and gives nothing"),
     "qkv_layout": _choice("rows of qkv_proj: all q, all k, all v; or q, k, v of each head", "stacked", "per_head"),
@@ -215,6 +232,7 @@ TRAITS = {
     "layer_pattern": Trait(list, None, "layer types where config.json has none: repeated over the blocks"),
     "attention_interval": Trait(str, None, "path of n: every n-th block is full attention, the others layer_other", path=COUNT),
     "attention_layers": Trait(str, None, "path of the list of full-attention blocks, the others layer_other", path=ANY),
+    "layer_last": Trait(str, None, "layer type of the last block, whatever config.json says", LAYER_TYPES),
     "layer_other": _choice("layer type of the other blocks", "linear_attention", "sliding_attention", "conv"),
     "window_flag": Trait(str, None, "path of the flag without which nothing slides", path=FLAG),
     "window_from": Trait(str, None, "path of n: blocks from n on slide", path=NUMBER),
@@ -228,6 +246,8 @@ def wrong_kind(kind: str, value) -> str:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if kind == COUNT:
         return "" if number and isinstance(value, int) and 1 <= value < 2**31 else "an integer >= 1"
+    if kind == SIZE:
+        return "" if number and isinstance(value, int) and 0 <= value < 2**31 else "an integer >= 0"
     if kind == NUMBER:
         return "" if number and math.isfinite(value) else "a finite number"
     if kind == FLAG:

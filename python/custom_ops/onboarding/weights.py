@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..nn.linear_attention import grouped_rows
 from .architecture import DeltaRuleSpec, MoeSpec
+from .blocks import lacking, shared_from
 from .build import build_architecture, expert_names
 from .errors import OnboardingError
 from .model import LlmModel
@@ -35,6 +36,7 @@ class Piece:
     last:      slice of its last dimension.
     transpose: of its last two dimensions, after that.
     plus:      added, in float32: 1 where a norm's weight is stored w and used 1 + w.
+    times:     a factor before that, in float32.
     where:     index of the parameter that is written.
     """
 
@@ -45,6 +47,7 @@ class Piece:
     last: slice | None = None
     transpose: bool = False
     plus: float = 0.0
+    times: float = 1.0
     where: int | None = None
 
     def apply(self, tensor: Tensor) -> Tensor:
@@ -56,7 +59,7 @@ class Piece:
             tensor = tensor[..., self.last]
         if self.transpose:
             tensor = tensor.mT
-        return tensor.float() + self.plus if self.plus else tensor
+        return tensor.float() * self.times + self.plus if self.plus or self.times != 1 else tensor
 
     def shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
         """Of the result; IndexError or RuntimeError where a tensor of this shape has no such part."""
@@ -71,7 +74,8 @@ class Plan:
     unmapped:    parameters of the model that no tensor fills.
     unused:      tensors of the checkpoint that nothing reads.
     wrong_shape: one sentence for each piece that has another shape than its place.
-    ignored:     tensors that the map knows and LlmModel has no part for: towers of other modalities, further heads, a tied head.
+    ignored:     tensors that the map knows and LlmModel has no part for: towers of other modalities, further heads, a tied head, keys and
+                 values of blocks that use those of another.
     """
 
     pieces: dict[str, list[Piece]]
@@ -138,7 +142,9 @@ def make_plan(source: Source, model: LlmModel) -> Plan:
     plan.unmapped = [name for name in parameters if name not in filled]
     plan.wrong_shape = [text for found in plan.pieces.values() for piece in found if (text := _misfit(piece, source, parameters))]
     rest = [name for name in source.checkpoint.names if name not in plan.pieces]
-    plan.unused = [name for name in rest if name in source.paths.unused or _is_text(source, name)]
+    idle = tuple(f"{paths.attention[key]}." for layer, paths in enumerate(source.paths.layers)
+                 for key in lacking(source.found, layer) if key in paths.attention and shared_from(source.found, layer) is not None)
+    plan.unused = [name for name in rest if name in source.paths.unused or (_is_text(source, name) and not name.startswith(idle))]
     plan.ignored = [name for name in rest if name not in plan.unused]
     return plan
 
@@ -173,6 +179,10 @@ class _Planner:
         if not architecture.tied:
             yield from self._linear(model["lm"], "lm")
         yield from self._norm(model["final_layernorm"], "final_layernorm", self.traits["norm_offset"])
+        if architecture.layer_inputs is not None:
+            yield from self._linear(model["embed_tokens_per_layer"], "layer_inputs.embed")
+            yield from self._linear(model["per_layer_model_projection"], "layer_inputs.projection")
+            yield from self._norm(model["per_layer_projection_norm"], "layer_inputs.norm", self.traits["norm_offset"])
         for index, paths in enumerate(self.source.paths.layers):
             yield from self._layer(index, paths)
 
@@ -195,6 +205,14 @@ class _Planner:
             yield from self._attention(paths.attention, spec.mixer, f"{block}.self_attn")
         else:
             yield from self._linear_attention(paths.linear_attention, spec.mixer, f"{block}.linear_attn")
+        if self.model.architecture.layer_inputs is not None:
+            yield from self._linear(paths.decoder["per_layer_input_gate"], f"{block}.input_gate.gate")
+            yield from self._linear(paths.decoder["per_layer_projection"], f"{block}.input_gate.projection")
+            yield from self._norm(paths.decoder["post_per_layer_input_norm"], f"{block}.input_gate.norm", self.traits["norm_offset"])
+        if spec.scalar:
+            yield Piece(paths.decoder["layer_scalar"], f"{block}.scalar")
+        if spec.experts is not None:
+            yield from self._moe(paths.decoder, spec.experts, f"{block}.experts")
         if isinstance(spec.mlp, MoeSpec):
             yield from self._moe(paths.mlp, spec.mlp, f"{block}.mlp")
         else:
@@ -204,11 +222,12 @@ class _Planner:
         if "qkv_proj" in names:
             for key, rows in self._fused_rows(spec).items():
                 yield from self._linear(names["qkv_proj"], f"{target}.{key}", rows=rows)
+        without = ("k_proj", "v_proj", "k_norm") if spec.shares is not None else ()
         for key in ("q_proj", "k_proj", "v_proj", "o_proj"):
-            if key in names:
+            if key in names and key not in without:
                 yield from self._linear(names[key], f"{target}.{key}")
         for key in ("q_norm", "k_norm"):
-            if key in names and spec.qk_norm != "none":
+            if key in names and key not in without and spec.qk_norm != "none":
                 yield from self._norm(names[key], f"{target}.{key}", self.traits["qk_norm_offset"])
         if "sinks" in names:
             yield Piece(names["sinks"], f"{target}.sinks")
@@ -254,6 +273,10 @@ class _Planner:
         yield from self._linear(names.get("gate") or names["router"], f"{target}.gate")
         if "expert_bias" in names:
             yield Piece(names["expert_bias"], f"{target}.expert_bias")
+        if spec.router_norm is not None:  # norm(x) scale / sqrt(hidden)
+            yield Piece(names["router_scale"], f"{target}.gate_norm.weight", times=self.model.architecture.hidden**-0.5)
+        if spec.expert_scale:
+            yield Piece(names["expert_scale"], f"{target}.expert_scale")
         children = expert_names(self.source)
         if spec.shared is not None:
             shared = {role: f"{names['shared_expert']}.{child}" for role, child in children.items()}

@@ -16,7 +16,7 @@ from .rotary import Rotary
 
 class Attention(nn.Module):
     """q_proj [heads d (with output_gate 2 heads d), hidden], k_proj, v_proj [kv_heads d, hidden], o_proj [hidden, heads d]; q_norm, k_norm;
-    sinks [heads]."""
+    sinks [heads]. No v_proj with k_is_v; with shares no k_proj, v_proj and k_norm."""
 
     def __init__(self, hidden: int, spec: AttentionSpec, device=None, dtype=None):
         super().__init__()
@@ -24,37 +24,52 @@ class Attention(nn.Module):
             raise RuntimeError("attention: a norm after the rotation is over a head")
         self.spec = spec
         self.rotary: Rotary | None = None  # set by LlmModel: layers share tables
+        self.is_shared = False  # set by LlmModel: a later layer uses these keys and values
         queries, keys = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
         options = {"device": device, "dtype": dtype}
         self.q_proj = Linear(hidden, queries * (2 if spec.output_gate else 1), spec.qkv_bias, **options)
-        self.k_proj = Linear(hidden, keys, spec.qkv_bias, **options)
-        self.v_proj = Linear(hidden, keys, spec.qkv_bias, **options)
+        own = spec.shares is None
+        self.k_proj = Linear(hidden, keys, spec.qkv_bias, **options) if own else None
+        self.v_proj = Linear(hidden, keys, spec.qkv_bias, **options) if own and not spec.k_is_v else None
         self.o_proj = Linear(queries, hidden, spec.out_bias, **options)
         self.q_norm = self.k_norm = None
         if spec.qk_norm != "none":
             per_head = spec.qk_norm_over == "head"
             self.q_norm = Norm(spec.head_dim if per_head else queries, spec.norm, device)
-            self.k_norm = Norm(spec.head_dim if per_head else keys, spec.norm, device)
+            self.k_norm = Norm(spec.head_dim if per_head else keys, spec.norm, device) if own else None
+        self.v_norm = None if spec.value_norm is None or not own else Norm(spec.head_dim, spec.value_norm, device)
         self.sinks = nn.Parameter(torch.zeros(spec.heads, **options)) if spec.sinks else None
 
     def forward(self, x: Tensor, call: Call, layer: int) -> Tensor:
         """[B, L, hidden]; the keys and values of x join those of the call's memory."""
         spec = self.spec
-        batch, length, _ = x.shape
-        q, k, v = project(x, self.q_proj, self.k_proj, self.v_proj)
+        q, *keys_values = project(x, *(part for part in (self.q_proj, self.k_proj, self.v_proj) if part is not None))
         q, gate = self._queries(q)
-        k = self._heads(k, self.k_norm)
-        v = v.view(batch, length, spec.kv_heads, spec.head_dim).transpose(1, 2)
-        if self.rotary is not None:
-            tables = call.rotation(self.rotary)
-            q, k = self.rotary.rotate(q, *tables), self.rotary.rotate(k, *tables)
-        if spec.qk_norm == "after_rope":
-            q, k = self.q_norm(q), self.k_norm(k)
+        q = self._turned(q, self.q_norm, call)
         if spec.temperature is not None:
             q = self._tempered(q, call.positions())
-        k, v, visible = call.remember(layer, spec.span, k, v)
+        k, v, visible = self._keys_values(keys_values, call, layer)
         out = self._attend(q, k, v, visible).transpose(1, 2).flatten(2)
         return self.o_proj(out if gate is None else out * torch.sigmoid(gate))
+
+    def _keys_values(self, projected: list[Tensor], call: Call, layer: int) -> tuple[Tensor, Tensor, Visible]:
+        """projected: of keys and values, [B, L, kv_heads d] each; keys alone with k_is_v, nothing with shares."""
+        spec = self.spec
+        if spec.shares is not None:
+            return call.shared[spec.shares]
+        k = self._turned(self._heads(projected[0], self.k_norm), self.k_norm, call)
+        v = projected[-1].unflatten(-1, (spec.kv_heads, spec.head_dim))
+        v = (v if self.v_norm is None else self.v_norm(v)).transpose(1, 2)
+        seen = call.remember(layer, spec.span, k, v)
+        if self.is_shared:
+            call.shared[layer] = seen
+        return seen
+
+    def _turned(self, x: Tensor, norm: Norm | None, call: Call) -> Tensor:
+        """[B, heads, L, d], rotated, and normed where that comes after the rotation."""
+        if self.rotary is not None:
+            x = self.rotary.rotate(x, *call.rotation(self.rotary))
+        return norm(x) if self.spec.qk_norm == "after_rope" else x
 
     def _tempered(self, q: Tensor, positions: Tensor) -> Tensor:
         """q [B, heads, L, d]; positions [L] or [B, L]"""

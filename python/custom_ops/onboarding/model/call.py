@@ -24,6 +24,8 @@ class Call:
                  dtype):
         self.batch, self.length, self.memory, self.starts, self.mask = batch, length, memory, list(starts), mask
         self.device, self.dtype = device, dtype
+        self.shared: dict[int, tuple[Tensor, Tensor, Visible]] = {}  # keys and values of layers whose own later layers use, by layer
+        self.layer_inputs: Tensor | None = None  # [B, L, layers, size], set by LlmModel
         self.is_step = False  # one token in each of few rows on the CPU: see step.py; set by LlmModel
         self.before = memory.lengths if memory is not None else [0] * batch
         self._rotations: dict[int, tuple[Tensor, Tensor]] = {}

@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from ...nn import HyperConnection
-from ..architecture import RESIDUAL_MODES, LayerSpec, MoeSpec, StreamsSpec
+from ..architecture import RESIDUAL_MODES, LayerInputsSpec, LayerSpec, MoeSpec, StreamsSpec
 from . import linear_attention, step
 from .attention import Attention
 from .call import Call
+from .layer_inputs import LayerGate
 from .mlp import Mlp, Moe
 from .norms import Norm
 
 
 class Decoder(nn.Module):
-    """self_attn or linear_attn, mlp, and the norms of LayerSpec.norms(); with streams also attn_hc and mlp_hc (HyperConnection)."""
+    """self_attn or linear_attn, mlp, perhaps experts (a Moe) beside it, and the norms of LayerSpec.norms(); with streams also attn_hc and
+    mlp_hc (HyperConnection), with inputs of the layers input_gate; scalar [1]."""
 
-    def __init__(self, hidden: int, index: int, spec: LayerSpec, streams: StreamsSpec | None = None, device=None, dtype=None):
+    def __init__(self, hidden: int, index: int, spec: LayerSpec, streams: StreamsSpec | None = None,
+                 inputs: LayerInputsSpec | None = None, device=None, dtype=None):
         super().__init__()
         if spec.residual not in RESIDUAL_MODES:
             raise RuntimeError(f"residual mode '{spec.residual}' is not known, use one of {', '.join(RESIDUAL_MODES)}")
         if (streams is not None) != (spec.residual == "hyper_connection"):
             raise RuntimeError("residual mode 'hyper_connection' and the architecture's streams go together")
+        if spec.experts is not None and spec.residual != "four_norm":
+            raise RuntimeError(f"experts beside the dense MLP go with residual mode 'four_norm', not with '{spec.residual}'")
+        if streams is not None and (inputs is not None or spec.scalar):
+            raise RuntimeError("layers with an input or a factor of their own have one residual stream")
         self.spec, self.index = spec, index
         options = {"device": device, "dtype": dtype}
         self.self_attn = Attention(hidden, spec.mixer, **options) if spec.is_attention else None
         self.linear_attn = None if spec.is_attention else linear_attention.make(hidden, spec.mixer, **options)
         self.mlp = (Moe if isinstance(spec.mlp, MoeSpec) else Mlp)(hidden, spec.mlp, **options)
+        self.experts = None if spec.experts is None else Moe(hidden, spec.experts, **options)
         for name in spec.norms():
             self.add_module(name, Norm(hidden, spec.norm, device))
+        self.input_gate = None if inputs is None else LayerGate(hidden, inputs, **options)
+        self.scalar = nn.Parameter(torch.ones(1, **options)) if spec.scalar else None
         if streams is not None:
             sizes = {"sinkhorn_iters": streams.sinkhorn_iters, "norm_eps": streams.norm_eps, "hc_eps": streams.hc_eps, "device": device}
             self.attn_hc = HyperConnection.for_site(hidden, streams.hc_mult, **sizes)
@@ -36,7 +47,10 @@ class Decoder(nn.Module):
 
     def forward(self, x: Tensor, call: Call) -> Tensor:
         """[B, L, hidden]; with streams [B, L, n, hidden]."""
-        return getattr(self, f"_{self.spec.residual}")(x, call)
+        x = getattr(self, f"_{self.spec.residual}")(x, call)
+        if self.input_gate is not None:
+            x = x + self.input_gate(x, call.layer_inputs[:, :, self.index])
+        return x if self.scalar is None else x * self.scalar
 
     def mix(self, x: Tensor, call: Call) -> Tensor:
         """The layer's attention of normed x."""
@@ -60,7 +74,11 @@ class Decoder(nn.Module):
 
     def _four_norm(self, x: Tensor, call: Call) -> Tensor:
         x = x + self.post_attention_layernorm(self.mix(self.input_layernorm(x), call))
-        return x + self.post_feedforward_layernorm(self.mlp(self.pre_feedforward_layernorm(x)))
+        out = self.mlp(self.pre_feedforward_layernorm(x))
+        if self.experts is not None:
+            chosen = self.experts(self.pre_feedforward_layernorm_2(x), x)
+            out = self.post_feedforward_layernorm_1(out) + self.post_feedforward_layernorm_2(chosen)
+        return x + self.post_feedforward_layernorm(out)
 
     def _post_norm(self, x: Tensor, call: Call) -> Tensor:
         x = x + self.post_attention_layernorm(self.mix(x, call))

@@ -11,6 +11,7 @@ from ..architecture import Architecture
 from .call import Call
 from .decoder import Decoder
 from .kv import PIECE
+from .layer_inputs import LayerInputs
 from .memory import Memory
 from .norms import Norm
 from .rotary import Rotary
@@ -18,7 +19,8 @@ from .step import is_step
 
 
 class LlmModel(nn.Module):
-    """embed, blocks, final_layernorm, lm; with hyper-connections also head_hc, which merges the streams before final_layernorm.
+    """embed, blocks, final_layernorm, lm; with hyper-connections also head_hc, which merges the streams before final_layernorm; with inputs
+    of the layers layer_inputs.
 
     Args:
         architecture: what to build. See architecture.py; build.build_architecture reads it from a checkpoint.
@@ -37,7 +39,8 @@ class LlmModel(nn.Module):
         a = self.architecture = architecture
         options = {"device": device, "dtype": dtype}
         self.embed = nn.Embedding(a.vocab, a.hidden, **options)
-        self.blocks = nn.ModuleList(Decoder(a.hidden, i, spec, a.streams, **options) for i, spec in enumerate(a.layers))
+        self.layer_inputs = None if a.layer_inputs is None else LayerInputs(a.hidden, len(a.layers), a.layer_inputs, **options)
+        self.blocks = nn.ModuleList(Decoder(a.hidden, i, spec, a.streams, a.layer_inputs, **options) for i, spec in enumerate(a.layers))
         self.head_hc = None
         if a.streams is not None:
             self.head_hc = HyperConnection.for_head(a.hidden, a.streams.hc_mult, norm_eps=a.streams.norm_eps, hc_eps=a.streams.hc_eps,
@@ -45,6 +48,7 @@ class LlmModel(nn.Module):
         self.final_layernorm = Norm(a.hidden, a.norm, device)
         self.lm = Linear(a.hidden, a.vocab, bias=a.lm_bias, **options)
         self._share_rotaries()
+        self._share_keys()
         self.tie()
 
     def tie(self) -> None:
@@ -52,6 +56,18 @@ class LlmModel(nn.Module):
         if self.architecture.tied:
             self.lm.weight = self.embed.weight
 
+    def _share_keys(self) -> None:
+        """Layers whose keys and values later ones use are told so."""
+        layers = self.architecture.layers
+        for index, layer in enumerate(layers):
+            own = layer.mixer
+            if not layer.is_attention or own.shares is None:
+                continue
+            theirs = layers[own.shares] if 0 <= own.shares < index else layer
+            if not theirs.keeps_keys or any(getattr(own, name) != getattr(theirs.mixer, name) for name in ("span", "kv_heads", "head_dim")):
+                raise RuntimeError(f"block {index} shares keys and values of block {own.shares}, which must be an earlier block of "
+                                   "attention with its own, of the same span, kv_heads and head_dim")
+            self.blocks[own.shares].self_attn.is_shared = True
 
     def _share_rotaries(self) -> None:
         """Layers with equal specifications share the tables."""
@@ -116,10 +132,17 @@ class LlmModel(nn.Module):
         x, scale = self.embed(tokens), self.architecture.embed_scale
         return x if scale == 1 else x * torch.tensor(scale, dtype=x.dtype)
 
+    def begin(self, tokens: Tensor, call: Call) -> Tensor:
+        """What the first block gets, [B, L, hidden]; the call gets what every block has beside it."""
+        x = self.embedded(tokens)
+        if self.layer_inputs is not None:
+            call.layer_inputs = self.layer_inputs(tokens, x)
+        return x
+
     def _hidden(self, tokens: Tensor, memory: Memory | None, mask: Tensor | None) -> Tensor:
         batch, length = tokens.shape
         call = Call(batch, length, memory, self._starts(batch, memory, mask), mask, tokens.device, self.dtype)
-        x = self.embedded(tokens)
+        x = self.begin(tokens, call)
         call.is_step = is_step(call, x)
         if self.head_hc is not None:
             x = x.unsqueeze(2).expand(-1, -1, self.architecture.streams.hc_mult, -1).contiguous()

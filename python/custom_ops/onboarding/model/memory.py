@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from ...state import LinearAttentionState
-from ..architecture import Architecture, AttentionSpec, ShortConvSpec, Span
+from ..architecture import Architecture, ShortConvSpec, Span
 from .kv import KvStore, Visible
 
 __all__ = ["Memory", "Visible"]
@@ -58,9 +58,9 @@ class Memory:
         states = {}
         for index, layer in enumerate(architecture.layers):
             spec = layer.mixer
-            if isinstance(spec, AttentionSpec):
+            if layer.keeps_keys:
                 attention.setdefault(spec.span, {})[index] = spec.kv_heads, spec.head_dim
-            else:
+            elif not layer.is_attention:
                 states[index] = _state(spec, architecture.hidden, batch, dtype, device)
         stores = {span: KvStore(layers, span, batch, capacity, dtype, device) for span, layers in attention.items()}
         self._set(architecture.memory_kind(), _Storage(batch, stores, states), range(batch), states)

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from ...nn.few_tokens import Linear, project
 from ..architecture import MlpSpec, MoeSpec
+from .norms import Norm
 
 _gelu_tanh = functools.partial(F.gelu, approximate="tanh")
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -47,8 +48,9 @@ class Mlp(nn.Module):
 class Moe(nn.Module):
     """Router and experts.
 
-    Parameters: gate.weight [E, hidden] (and bias), expert_bias [E] float32; experts.gate_proj, experts.up_proj [E, size, hidden],
-    experts.down_proj [E, hidden, size], with experts.*_bias [E, ...]; shared_expert (an Mlp), shared_expert_gate [1, hidden].
+    Parameters: gate.weight [E, hidden] (and bias), gate_norm.weight [hidden], expert_bias, expert_scale [E] float32; experts.gate_proj,
+    experts.up_proj [E, size, hidden], experts.down_proj [E, hidden, size], with experts.*_bias [E, ...]; shared_expert (an Mlp),
+    shared_expert_gate [1, hidden].
     """
 
     def __init__(self, hidden: int, spec: MoeSpec, device=None, dtype=None):
@@ -57,13 +59,16 @@ class Moe(nn.Module):
         self.gate = Linear(hidden, spec.experts, bias=spec.router_bias, device=device, dtype=dtype)
         bias = torch.zeros(spec.experts, dtype=torch.float32, device=device)
         self.expert_bias = nn.Parameter(bias) if spec.selection_bias else None
+        self.gate_norm = None if spec.router_norm is None else Norm(hidden, spec.router_norm, device)
+        self.expert_scale = nn.Parameter(torch.ones_like(bias)) if spec.expert_scale else None
         self.experts = Experts(hidden, spec, device, dtype)
         self.shared_expert = Mlp(hidden, spec.shared, device, dtype) if spec.shared else None
         self.shared_expert_gate = Linear(hidden, 1, bias=False, device=device, dtype=dtype) if spec.shared_gate else None
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, routed: Tensor | None = None) -> Tensor:
+        """routed: what the router sees where that is not x."""
         tokens = x.reshape(-1, x.shape[-1])
-        weights, chosen = self.route(tokens)
+        weights, chosen = self.route(tokens if routed is None else routed.reshape(-1, x.shape[-1]))
         out = self.experts(tokens, weights, chosen)
         if self.shared_expert is not None:
             shared = self.shared_expert(tokens)
@@ -72,7 +77,7 @@ class Moe(nn.Module):
 
     def route(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """(weights, chosen experts), both [T, top_k]; weights in the dtype of the tokens."""
-        spec, logits = self.spec, self.gate(tokens)
+        spec, logits = self.spec, self.gate(tokens if self.gate_norm is None else self.gate_norm(tokens))
         if spec.routing == "topk_softmax":
             best, chosen = logits.topk(spec.top_k, -1)
             return best.softmax(-1), chosen
@@ -89,7 +94,10 @@ class Moe(nn.Module):
             raise RuntimeError(f"routing '{spec.routing}' is not known")
         if spec.normalise:
             weights = weights / (weights.sum(-1, keepdim=True) + spec.normalise_eps)
-        return (weights * spec.scale).to(tokens.dtype), chosen
+        weights = weights * spec.scale
+        if self.expert_scale is not None:
+            weights = weights * self.expert_scale[chosen]
+        return weights.to(tokens.dtype), chosen
 
 
 class Experts(nn.Module):

@@ -43,8 +43,7 @@ def _linear(spec: RotarySpec, positions: int):
 def _proportional(spec: RotarySpec, positions: int):
     """The first part of the pairs turns, with exponents over all dims; the rest stands still."""
     turning = int(spec.scaling.get("partial_rotary_factor", 1.0) * spec.dims // 2)
-    frequencies = _plain(spec)
-    frequencies[turning:] = 0
+    frequencies = _plain(spec) * (torch.arange(spec.dims // 2) < turning)
     return frequencies / spec.scaling.get("factor", 1.0), 1.0
 
 

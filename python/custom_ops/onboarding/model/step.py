@@ -70,10 +70,12 @@ def _add(x: Tensor, layer: nn.Module, out: Tensor) -> Tensor:
 
 
 def _attention(layer: Attention, norm: Norm, x: Tensor, call: Call, index: int) -> Tensor | None:
-    spec, place = layer.spec, call.slot(index, layer.spec.span)
+    spec = layer.spec
     norm_fits = spec.qk_norm == "none" or spec.qk_norm == "before_rope" and spec.qk_norm_over == "head"
-    usual = spec.softcap is None and layer.sinks is None and spec.temperature is None and norm_fits
-    if not usual or place is None or not _is_rms(layer.q_norm) or not _is_rms(layer.k_norm):
+    own = spec.shares is None and not layer.is_shared and not spec.k_is_v and layer.v_norm is None
+    usual = spec.softcap is None and layer.sinks is None and spec.temperature is None and norm_fits and own
+    place = call.slot(index, spec.span) if usual else None
+    if place is None or not _is_rms(layer.q_norm) or not _is_rms(layer.k_norm):
         return None
     projected = _normed_projections(x, norm, layer.q_proj, layer.k_proj, layer.v_proj)
     if projected is None:

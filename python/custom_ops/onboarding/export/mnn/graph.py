@@ -73,6 +73,7 @@ class Graph:
     constants: dict[str, np.ndarray]
     matrices: dict[str, Matrix]  # by the name of their node
     norms: dict[str, Normed]
+    embeddings: dict[str, str]  # the parameter of each node
     linear: dict[str, LinearAttentionNode]
 
 
@@ -95,7 +96,8 @@ def build(architecture: Architecture) -> Graph:
     known = {TOKENS, FIRST, *before}
     parameters = tuple(value.name for value in proto.graph.input if value.name not in known)
     by_name = ({node.name: node for node in nodes} for nodes in (model.matrices, model.norms, model.nodes))
-    return Graph(proto, parameters, _constants(proto), *by_name)
+    matrices, norms, linear = by_name
+    return Graph(proto, parameters, _constants(proto), matrices, norms, model.embeddings, linear)
 
 
 def _constants(proto) -> dict[str, np.ndarray]:
@@ -119,13 +121,15 @@ class _Stateful(Traceable):
 
     def __init__(self, architecture: Architecture):
         super().__init__(architecture, emit_traced)
-        self.attention = tuple(i for i, layer in enumerate(architecture.layers) if layer.is_attention)
+        self.attention = tuple(i for i, layer in enumerate(architecture.layers) if layer.keeps_keys)
         self.matrices: list[Matrix] = []
         self.norms: list[Normed] = []
+        self.embeddings: dict[str, str] = {}
         for name, module in self.llm.named_modules():
             if type(module) in _NAMED and getattr(module, "weight", module) is not None:  # a norm without weights is operators
                 module.__class__ = _NAMED[type(module)]
-                module.take(name, self.norms if isinstance(module, (_Norm, _RmsNorm)) else self.matrices)
+                kinds = {_Norm: self.norms, _RmsNorm: self.norms, _Embedding: self.embeddings}
+                module.take(name, kinds.get(type(module), self.matrices))
 
     def forward(self, tokens: Tensor, first: Tensor, *caches: Tensor) -> tuple[Tensor, ...]:
         call = _Continued(tokens, dict(zip(self.attention, zip(caches[::2], caches[1::2]))))
@@ -191,11 +195,13 @@ class _Experts(TraceableExperts):
 
 
 class _Embedding(nn.Embedding):
-    def take(self, name: str, matrices: list[Matrix]) -> None:
+    def take(self, name: str, embeddings: dict[str, str]) -> None:
+        self.node = f"/{name}"
+        embeddings[self.node] = f"{name}.weight"
         self.weight = None
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return _Rows.apply(tokens, self.embedding_dim)
+        return _Rows.apply(tokens, self.embedding_dim, self.node)
 
 
 def _emit(matrices: list[Matrix], weight: str, bias: str | None, outputs: int, inputs: int, expert: int | None = None):
@@ -235,13 +241,13 @@ class _InPlaceOfNorm(torch.autograd.Function):
 
 class _Rows(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tokens: Tensor, size: int) -> Tensor:
+    def forward(ctx, tokens: Tensor, size: int, name: str) -> Tensor:
         return torch.empty(*tokens.shape, size)
 
     @staticmethod
-    def symbolic(graph, tokens, size: int):
+    def symbolic(graph, tokens, size: int, name: str):
         rows = torch._C.TensorType.get().with_dtype(torch.float32).with_sizes([1, None, size])
-        return graph.op(f"{DOMAIN}::{EMBEDDING}", tokens).setType(rows)
+        return graph.op(f"{DOMAIN}::{EMBEDDING}", tokens, name_s=name).setType(rows)
 
 
 def _like(out, x, leading: int, size: int):

@@ -9,7 +9,6 @@ import numpy as np
 from ...errors import OnboardingError
 from ..onnx.node import OP, LinearAttentionNode
 from .graph import EMBEDDING, LINEAR, NORM, Graph, Matrix, Normed
-from .weights import EMBEDDING as EMBEDDING_WEIGHT
 from .weights import Weights
 
 _NODES = LINEAR, NORM, EMBEDDING, OP
@@ -32,7 +31,7 @@ class _Rebuild:
     def result(self) -> dict:
         ops = [new for op in self.made["oplists"] for new in self._replace(op)]
         graph = self.graph
-        wanted = [*graph.parameters, *graph.constants, *graph.matrices, *graph.norms, *graph.linear, EMBEDDING]
+        wanted = [*graph.parameters, *graph.constants, *graph.matrices, *graph.norms, *graph.linear, *graph.embeddings]
         if sorted(self.seen) != sorted(wanted):
             raise OnboardingError(f"MNN's converter lost or added nodes: {', '.join(sorted({*self.seen} ^ {*wanted})) or 'repeated ones'}")
         return {**self.made, "oplists": ops, "tensorName": self.tensors, "tensorNumber": len(self.tensors)}
@@ -47,12 +46,13 @@ class _Rebuild:
             _require_no_fraction(op, op.get("main"))
             return [op]
         said = {entry["key"]: entry for entry in op["main"].get("attr", [])}
-        kind, name = op["main"]["type"], said["name"]["s"] if "name" in said else EMBEDDING
+        kind = op["main"]["type"]
         if kind not in _NODES:
             raise OnboardingError(f"MNN has no operator {kind!r}")
+        name = said["name"]["s"]
         self.seen.append(name)
         if kind == EMBEDDING:
-            return self._embedding(op)
+            return self._embedding(op, name)
         if kind == LINEAR:
             return self._product(op, self.graph.matrices[name])
         return [self._norm(op, self.graph.norms[name]) if kind == NORM else linear_attention(op, self.graph.linear[name])]
@@ -62,11 +62,12 @@ class _Rebuild:
         blob = {"dims": dims, "dataFormat": "NCHW", "dataType": "DT_FLOAT", "external": where}
         return _op("Const", name, [], [index], "Blob", blob)
 
-    def _embedding(self, op: dict) -> list[dict]:
-        table, axis = self._tensor(EMBEDDING_WEIGHT), self._tensor("embed.axis")
+    def _embedding(self, op: dict, name: str) -> list[dict]:
+        weight, axis_name = self.graph.embeddings[name], f"{name}/axis"
+        table, axis = self._tensor(weight), self._tensor(axis_name)
         zero = {"dims": [], "dataFormat": "NCHW", "dataType": "DT_INT32", "int32s": [0]}
-        return [self._parameter(EMBEDDING_WEIGHT, table), _op("Const", "embed.axis", [], [axis], "Blob", zero),
-                _op("GatherV2", "embed", [table, *op["inputIndexes"], axis], op["outputIndexes"])]
+        return [self._parameter(weight, table), _op("Const", axis_name, [], [axis], "Blob", zero),
+                _op("GatherV2", name, [table, *op["inputIndexes"], axis], op["outputIndexes"])]
 
     def _norm(self, op: dict, norm: Normed) -> dict:
         numbers = {"axis": [-1], "epsilon": norm.eps, "group": 1, "useRMSNorm": norm.rms, "external": self.weights.of(norm)}

@@ -42,7 +42,7 @@ class Weights:
         self._places: dict[str, _Place] = {}
         self.nbytes = 0
         matrices = {self._name(matrix.weight): matrix for matrix in graph.matrices.values()}
-        for name in dict.fromkeys((EMBEDDING, *matrices)):
+        for name in dict.fromkeys((*graph.embeddings.values(), *matrices)):
             matrix, size = matrices.get(name), math.prod(shapes[name]) * _FLOAT
             copies = 1 if matrix is None or matrix.expert is None else shapes[name][0]
             biases, bias = (0, None) if matrix is None else (matrix.outputs * _FLOAT, matrix.bias)

@@ -57,7 +57,7 @@ class Traceable(nn.Module):
 
     def hidden(self, tokens: Tensor, call: GraphCall) -> Tensor:
         """What the head takes, [B, L, hidden]."""
-        x = self.llm.embedded(tokens)
+        x = self.llm.begin(tokens, call)
         for block in self.llm.blocks:
             x = block(x, call)
         return self.llm.final_layernorm(x)
@@ -91,6 +91,7 @@ class GraphCall:
         self._positions = self._keys[before:]
         self._rotations: dict[int, tuple[Tensor, Tensor]] = {}
         self._visible: dict[Span, Visible] = {}
+        self.shared: dict[int, tuple[Tensor, Tensor, Visible]] = {}
 
     def positions(self) -> Tensor:
         return self._positions
