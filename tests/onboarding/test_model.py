@@ -297,6 +297,7 @@ REFUSED = [
     (lambda model: model(torch.tensor([[0, 1]]), model.new_memory(2)), "the memory has 2 rows"),
     (lambda model: model(torch.tensor([[0, 1]]), None, torch.tensor([[1, 0]])), "pad on the left"),
     (lambda model: model(torch.tensor([[0, 1]]), None, torch.tensor([[1]])), "attention_mask must be like tokens"),
+    (lambda model: model(torch.tensor([[0, 1]]), Memory(MODELS["full"])), "the memory is another model's"),
     (lambda model: Memory(model.architecture, 0), "batch must be at least 1"),
     (lambda model: model.new_memory(2).view(1, 2), "view of rows 1 to 3 of 2"),
     (lambda model: model.new_memory(2).reset([2]), "rows must be 0 to 1"),

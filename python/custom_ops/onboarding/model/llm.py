@@ -167,6 +167,8 @@ class LlmModel(nn.Module):
             raise RuntimeError(f"LlmModel: tokens must be [B, L] int32 or int64 with L >= 1, got {list(tokens.shape)} {tokens.dtype}")
         if memory is not None and memory.batch != tokens.shape[0]:
             raise RuntimeError(f"LlmModel: the memory has {memory.batch} rows, tokens are {list(tokens.shape)}")
+        if memory is not None and not memory.fits(self.architecture):
+            raise RuntimeError("LlmModel: the memory is another model's; model.new_memory() makes one of this")
         low, high = tokens.min().item(), tokens.max().item()
         if low < 0 or high >= self.architecture.vocab:
             raise RuntimeError(f"LlmModel: tokens must be 0 to {self.architecture.vocab - 1}, got {low} to {high}")

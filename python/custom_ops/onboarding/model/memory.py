@@ -27,8 +27,8 @@ def _state(spec, hidden: int, batch: int, dtype, device) -> LinearAttentionState
 class _Storage:
     """What a memory and its views share."""
 
-    def __init__(self, batch: int, stores: dict[int | None, KvStore], states: dict[int, LinearAttentionState]):
-        self.stores, self.states = stores, states
+    def __init__(self, architecture: Architecture, batch: int, stores: dict[Span, KvStore], states: dict[int, LinearAttentionState]):
+        self.architecture, self.stores, self.states = architecture, stores, states
         self.lengths, self.starts = [0] * batch, [0] * batch
         self.kept: list[int | None] = [None] * batch  # tokens in the snapshot
         self.kept_starts = [0] * batch
@@ -63,7 +63,7 @@ class Memory:
             elif not layer.is_attention:
                 states[index] = _state(spec, architecture.hidden, batch, dtype, device)
         stores = {span: KvStore(layers, span, batch, capacity, dtype, device) for span, layers in attention.items()}
-        self._set(architecture.memory_kind(), _Storage(batch, stores, states), range(batch), states)
+        self._set(architecture.memory_kind(), _Storage(architecture, batch, stores, states), range(batch), states)
 
     def _set(self, kind: str, storage: _Storage, rows: range, states: dict[int, LinearAttentionState]) -> Memory:
         self.kind, self._storage, self._rows, self.states = kind, storage, rows, states
@@ -72,6 +72,11 @@ class Memory:
     @property
     def batch(self) -> int:
         return len(self._rows)
+
+    def fits(self, architecture: Architecture) -> bool:
+        """Whether it is a memory of such a model."""
+        made_for = self._storage.architecture
+        return made_for is architecture or made_for == architecture
 
     @property
     def lengths(self) -> list[int]:
