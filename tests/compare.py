@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+import custom_ops
 from custom_ops import reference
 from custom_ops.reference import round_to, ulps
 from custom_ops.reference import to_float64 as to_numpy
@@ -93,6 +94,20 @@ def assert_pre_matches(got, inputs, n, iters=20, norm_eps=1e-6, hc_eps=1e-6, whe
     assert_matches("npu_hc_pre.post", got[1], post, where=where)
     assert_matches("npu_hc_pre.comb_frag", got[2], comb, where=where)
     assert_matches("npu_hc_pre.y", got[0], y, magnitude=magnitude, where=where)
+
+
+def assert_pre_tokens_are_independent(inputs, splits, rng):
+    """Reordered or split, the tokens of hc_pre give the same bits."""
+    def rows(index):
+        return custom_ops.hc_pre(**{**inputs, "x": inputs["x"][index]})
+
+    whole = rows(slice(None))
+    order = torch.randperm(len(inputs["x"]), generator=rng)
+    for one, other in zip(rows(order), whole):
+        assert torch.equal(one, other[order])
+    for split in splits:
+        for first, rest, other in zip(rows(slice(0, split)), rows(slice(split, None)), whole):
+            assert torch.equal(torch.cat([first, rest]), other)
 
 
 def assert_post_matches(got, inputs, where=""):

@@ -107,6 +107,18 @@ def before_guard(tensor: torch.Tensor) -> torch.Tensor:
     return guarded.copy_(data).view(tensor.dtype).view(tensor.shape)
 
 
+def on_threads(call, counts=(1, 2, 3, 7)) -> list:
+    """What the call gives on so many threads of PyTorch each."""
+    before, results = torch.get_num_threads(), []
+    try:
+        for count in counts:
+            torch.set_num_threads(count)
+            results.append(call())
+    finally:
+        torch.set_num_threads(before)
+    return results
+
+
 def refusal(call) -> str:
     """The message of the RuntimeError or ValueError that `call` must raise."""
     try:

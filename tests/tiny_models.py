@@ -82,6 +82,16 @@ VARIANTS = {name: (model_type, {**LARGER, **changes}) for name, model_type, chan
 DELTA_RULE = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 
 
+def with_random_weights(model, rng):
+    """The LlmModel itself: matrices around 0, vectors around 1."""
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            parameter.normal_(0, 0.25, generator=rng)
+        else:
+            parameter.uniform_(0.5, 1.5, generator=rng)
+    return model
+
+
 def build(model_type: str, seed: int = 0, **changes):
     """The model, float32, weights from N(0, 0.2): at transformers' own 0.02 a wrong rope or a swapped gate hardly shows."""
     transformers = pytest.importorskip("transformers")

@@ -43,7 +43,6 @@ public:
     }
 
     void Keep(Block block) {
-        block.warm = true;
         std::vector<Block> surplus;
         {
             const std::lock_guard<std::mutex> lock(mutex_);

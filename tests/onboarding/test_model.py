@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tiny_models import with_random_weights
 
 from custom_ops.onboarding.architecture import (RESIDUAL_MODES, ROUTINGS, Architecture, AttentionSpec, DeltaRuleSpec, LayerInputsSpec,
                                                 LayerSpec, MlpSpec, MoeSpec, NormSpec, RotarySpec, ShortConvSpec, Span, StreamsSpec)
 from custom_ops.onboarding.model import LlmModel, Memory
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 VOCAB, HIDDEN, WINDOW = 61, 32, 5
 #: float32, of logits with standard deviation about 2: sums in another order, amplified by four random layers. Measured up to 8e-5.
@@ -55,24 +58,11 @@ MEMORIES = ["full", "sliding", "chunked", "shared", "recurrent", "hybrid", "gate
 
 
 def make(name, rng):
-    model = LlmModel(MODELS[name]).eval()
-    for parameter in model.parameters():
-        if parameter.dim() > 1:
-            parameter.normal_(0, 0.25, generator=rng)
-        else:
-            parameter.uniform_(0.5, 1.5, generator=rng)
-    return model
+    return with_random_weights(LlmModel(MODELS[name]).eval(), rng)
 
 
 def some_tokens(rng, rows, length):
     return torch.randint(VOCAB, (rows, length), generator=rng)
-
-
-@pytest.fixture(autouse=True)
-def no_gradient():
-    torch.set_num_threads(1)
-    with torch.no_grad():
-        yield
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tiny_models import with_random_weights
 
 from custom_ops.onboarding.architecture import (Architecture, AttentionSpec, DeltaRuleSpec, LayerSpec, MlpSpec, NormSpec, RotarySpec,
                                                 ShortConvSpec)
@@ -25,13 +26,7 @@ BLOCKS = {  # mixer, mlp
 
 def make(blocks, rng, dtype=torch.float32):
     layers = tuple(LayerSpec(mixer, mlp, NORM, "standard", 1.0) for mixer, mlp in blocks)
-    model = LlmModel(Architecture(61, 32, layers, NORM), dtype=dtype).eval()
-    for parameter in model.parameters():
-        if parameter.dim() > 1:
-            parameter.normal_(0, 0.25, generator=rng)
-        else:
-            parameter.uniform_(0.5, 1.5, generator=rng)
-    return model
+    return with_random_weights(LlmModel(Architecture(61, 32, layers, NORM), dtype=dtype).eval(), rng)
 
 
 def decoded(model, rng, rows=1):

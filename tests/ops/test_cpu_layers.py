@@ -6,7 +6,7 @@ import torch
 from compare import F32, Tolerance, assert_matches
 from hypothesis import given
 from hypothesis import strategies as st
-from inputs import DTYPES, before_guard, refusal
+from inputs import DTYPES, before_guard, on_threads, refusal
 
 from custom_ops.nn import few_tokens
 from custom_ops.nn.few_tokens import attention_step, linear, mlp
@@ -53,14 +53,8 @@ def test_a_row_depends_on_nothing_else(dtype, rng):
     """Not on other tokens, other rows, other matrices of the call, or threads."""
     x, weight, bias = (rand(rng, *shape, dtype=DTYPES[dtype]) for shape in ((7, 600), (1000, 600), (1000,)))
     whole = linear(x, [weight], [bias])[0]
-    threads = torch.get_num_threads()
-    try:
-        for count in (1, 2, 3, 7):
-            torch.set_num_threads(count)
-            parts = linear(x, list(weight.split(333)), list(bias.split(333)))
-            assert torch.equal(torch.cat(parts, 1), whole)
-    finally:
-        torch.set_num_threads(threads)
+    for parts in on_threads(lambda: linear(x, list(weight.split(333)), list(bias.split(333)))):
+        assert torch.equal(torch.cat(parts, 1), whole)
     assert torch.equal(torch.cat([linear(token, [weight], [bias])[0] for token in x.split(1)]), whole)
 
 
@@ -189,12 +183,8 @@ def test_attention_step(case, dtype, interleaved, gated, rng):
         bound = {torch.float32: 2e-5, torch.bfloat16: 2.0**-6, torch.float16: 2.0**-9}[kind]
         np.testing.assert_allclose(to_float64(have), need, rtol=bound, atol=bound, err_msg=name)
     if interleaved and not gated and case == "grouped":  # threads: the same bits
-        before, threads = got, torch.get_num_threads()
-        try:
-            torch.set_num_threads(1 if threads > 1 else 3)
-            assert torch.equal(attention_step(*arguments), before)
-        finally:
-            torch.set_num_threads(threads)
+        (again,) = on_threads(lambda: attention_step(*arguments), [1 if torch.get_num_threads() > 1 else 3])
+        assert torch.equal(again, got)
 
 
 def test_refusals():

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inputs import before_guard
+from inputs import before_guard, on_threads
 from linear_attention import REGIMES, STATES, Layer, assert_matches_oracle, assert_same, clone, run
 
 import custom_ops
@@ -145,13 +145,8 @@ def test_rows_do_not_depend_on_their_batch(layer, length, rng):
 def test_threads_do_not_matter(layer, rng):
     """Also where a sequence is split: into blocks of tokens (short_conv), a key head into strips of its values."""
     layer = dataclasses.replace(layer, Hk=1, Hv=layer.Hv // layer.Hk, dv=layer.dv if layer.heads else 2048)
-    call, threads, results = layer.tensors(rng, 1, 333), torch.get_num_threads(), []
-    try:
-        for count in (1, 2, 3, 7):
-            torch.set_num_threads(count)
-            results.append(run(layer, call))
-    finally:
-        torch.set_num_threads(threads)
+    call = layer.tensors(rng, 1, 333)
+    results = on_threads(lambda: run(layer, call))
     for result in results[1:]:
         assert_same(result, results[0])
 

@@ -10,7 +10,7 @@ import torch
 from compare import assert_post_matches
 from hypothesis import given
 from hypothesis import strategies as st
-from inputs import DTYPES, before_guard, post_inputs
+from inputs import DTYPES, before_guard, on_threads, post_inputs
 
 import custom_ops
 from custom_ops import reference
@@ -235,14 +235,7 @@ def test_after_sinkhorn(backend, rng):
 
 def test_native_does_not_depend_on_threads(rng):
     inputs = post_inputs("rows", rng, (333,), 4, 1040, torch.bfloat16)
-    threads = torch.get_num_threads()
-    try:
-        results = []
-        for count in (1, 2, 3, 7):
-            torch.set_num_threads(count)
-            results.append(custom_ops.hc_post(**inputs))
-    finally:
-        torch.set_num_threads(threads)
+    results = on_threads(lambda: custom_ops.hc_post(**inputs))
     assert all(torch.equal(result, results[0]) for result in results)
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from compare import assert_pre_matches
+from compare import assert_pre_matches, assert_pre_tokens_are_independent
 from hypothesis import given
 from hypothesis import strategies as st
-from inputs import DTYPES, before_guard, pre_inputs
+from inputs import DTYPES, before_guard, on_threads, pre_inputs
 
 import custom_ops
 
@@ -154,31 +154,14 @@ def test_forms_agree(backend, rng):
 def test_native_tokens_are_independent(tokens, d, rng):
     """Reordered or split tokens give the same bits, whichever way the work is divided."""
     inputs = pre_inputs("rows", rng, (tokens,), 4, d, torch.bfloat16)
-
-    def rows(index):
-        return custom_ops.hc_pre(**{**inputs, "x": inputs["x"][index]})
-
-    whole = rows(slice(None))
-    order = torch.randperm(tokens, generator=rng)
-    for one, other in zip(rows(order), whole):
-        assert torch.equal(one, other[order])
-    for split in (1, 7, 40):
-        for first, rest, other in zip(rows(slice(0, split)), rows(slice(split, None)), whole):
-            assert torch.equal(torch.cat([first, rest]), other)
+    assert_pre_tokens_are_independent(inputs, (1, 7, 40), rng)
 
 
 @pytest.mark.parametrize("tokens", [1, 9, 333])
 def test_native_does_not_depend_on_threads(tokens, rng):
     """Few tokens: the rows of hc_fn are split over the threads; many: the tokens."""
     inputs = pre_inputs("rows", rng, (tokens,), 4, 1040, torch.bfloat16)
-    threads = torch.get_num_threads()
-    try:
-        results = []
-        for count in (1, 2, 3, 7, 30):
-            torch.set_num_threads(count)
-            results.append(custom_ops.hc_pre(**inputs))
-    finally:
-        torch.set_num_threads(threads)
+    results = on_threads(lambda: custom_ops.hc_pre(**inputs), (1, 2, 3, 7, 30))
     for result in results:
         assert all(torch.equal(one, other) for one, other in zip(result, results[0]))
 

@@ -8,7 +8,7 @@ import torch
 from compare import Tolerance, assert_matches
 from hypothesis import given
 from hypothesis import strategies as st
-from inputs import DTYPES, refusal, x_of
+from inputs import DTYPES, on_threads, refusal, x_of
 
 import custom_ops
 from custom_ops import reference
@@ -124,14 +124,7 @@ def test_tokens_are_independent(backend, rng):
 
 def test_native_does_not_depend_on_threads(rng):
     x = x_of("rows", rng, (333,), 4, 1040, torch.bfloat16)
-    threads = torch.get_num_threads()
-    try:
-        results = []
-        for count in (1, 2, 3, 7):
-            torch.set_num_threads(count)
-            results.append(custom_ops.hc_pre_inv_rms(x))
-    finally:
-        torch.set_num_threads(threads)
+    results = on_threads(lambda: custom_ops.hc_pre_inv_rms(x))
     assert all(torch.equal(result, results[0]) for result in results)
 
 

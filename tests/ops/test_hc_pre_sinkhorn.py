@@ -8,7 +8,7 @@ import torch
 from compare import assert_sinkhorn_matches
 from hypothesis import given
 from hypothesis import strategies as st
-from inputs import DTYPES, before_guard, sinkhorn_inputs, x_of
+from inputs import DTYPES, before_guard, on_threads, sinkhorn_inputs, x_of
 
 import custom_ops
 
@@ -195,14 +195,7 @@ def test_forms_agree(backend, rng):
 
 def test_native_does_not_depend_on_threads(rng):
     inputs = sinkhorn_inputs("rows", rng, (333,), 4, 1040, torch.bfloat16)
-    threads = torch.get_num_threads()
-    try:
-        results = []
-        for count in (1, 2, 3, 7):
-            torch.set_num_threads(count)
-            results.append(custom_ops.hc_pre_sinkhorn(**inputs))
-    finally:
-        torch.set_num_threads(threads)
+    results = on_threads(lambda: custom_ops.hc_pre_sinkhorn(**inputs))
     for result in results:
         assert all(torch.equal(one, other) for one, other in zip(result, results[0]))
 

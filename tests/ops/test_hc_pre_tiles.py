@@ -4,8 +4,8 @@ import sys
 
 import pytest
 import torch
-from compare import assert_pre_matches
-from inputs import before_guard, pre_inputs
+from compare import assert_pre_matches, assert_pre_tokens_are_independent
+from inputs import before_guard, on_threads, pre_inputs
 
 import custom_ops
 
@@ -25,30 +25,13 @@ def test_matches_oracle(law, tokens, n, d, rng):
 def test_tokens_are_independent(d, rng):
     """Reordered tokens, other tokens beside them and more or fewer of them give the same bits."""
     inputs = pre_inputs("rows", rng, (3 * MANY + 5,), 4, d, torch.bfloat16)
-
-    def rows(index):
-        return custom_ops.hc_pre(**{**inputs, "x": inputs["x"][index]})
-
-    whole = rows(slice(None))
-    order = torch.randperm(3 * MANY + 5, generator=rng)
-    for one, other in zip(rows(order), whole):
-        assert torch.equal(one, other[order])
-    for split in (MANY, MANY + 7, 2 * MANY + 5):
-        for first, rest, other in zip(rows(slice(0, split)), rows(slice(split, None)), whole):
-            assert torch.equal(torch.cat([first, rest]), other)
+    assert_pre_tokens_are_independent(inputs, (MANY, MANY + 7, 2 * MANY + 5), rng)
 
 
 @pytest.mark.parametrize("tokens", [MANY, 700])
 def test_threads_do_not_matter(tokens, rng):
     inputs = pre_inputs("rows", rng, (tokens,), 4, 1040, torch.bfloat16)
-    threads = torch.get_num_threads()
-    try:
-        results = []
-        for count in (1, 2, 3, 7, 30):
-            torch.set_num_threads(count)
-            results.append(custom_ops.hc_pre(**inputs))
-    finally:
-        torch.set_num_threads(threads)
+    results = on_threads(lambda: custom_ops.hc_pre(**inputs), (1, 2, 3, 7, 30))
     for result in results:
         assert all(torch.equal(one, other) for one, other in zip(result, results[0]))
 
