@@ -1,5 +1,5 @@
 // cpu_rms_norm: what PyTorch makes of nine operators, of which each costs as much as the arithmetic of a token.
-#include "op_support.h"
+#include "few_tokens.h"
 
 namespace custom_ops {
 namespace {
@@ -7,13 +7,9 @@ namespace {
 Tensor CpuRmsNorm(const Tensor& x, const Tensor& weight, double epsilon) {
     constexpr const char* kOp = "cpu_rms_norm";
     CheckGiven(kOp, {{"x", &x}, {"weight", &weight}});
-    if (x.dim() < 1 || x.dim() > 4) Fail(kOp, "x must have 1 to 4 dimensions, got " + Text(x.sizes()));
-    CheckDtype(kOp, "x", x, {ScalarType::BFloat16, ScalarType::Half, ScalarType::Float});
-    CheckDtype(kOp, "weight", weight, {ScalarType::Float});
+    CheckTokens(kOp, x);
+    CheckNorm(kOp, "weight", weight, x, epsilon);
     const int64_t columns = x.size(-1);
-    if (weight.dim() != 1 || weight.size(0) != columns)
-        Fail(kOp, "weight must be [" + std::to_string(columns) + "] to match x " + Text(x.sizes()) + ", got " + Text(weight.sizes()));
-    CheckFiniteNonNegative(kOp, "epsilon", epsilon);
     const Contiguous in(x), factor(weight);
     const Shape shape(x.sizes(), {});
     Tensor y = NewEmpty(x, shape, x.scalar_type());

@@ -2,16 +2,24 @@
 
 namespace custom_ops {
 
-void FewTokens::Check() const {
+void CheckTokens(const char* op, const Tensor& x) {
     CheckGiven(op, {{"x", &x}});
     if (x.dim() < 1 || x.dim() > 4) Fail(op, "x must have 1 to 4 dimensions, got " + Text(x.sizes()));
     CheckDtype(op, "x", x, {ScalarType::BFloat16, ScalarType::Half, ScalarType::Float});
-    if (!normWeight) return;
-    CheckDtype(op, "norm_weight", *normWeight, {ScalarType::Float});
-    if (normWeight->dim() != 1 || normWeight->size(0) != Columns())
-        Fail(op, "norm_weight must be [" + std::to_string(Columns()) + "] to match x " + Text(x.sizes()) + ", got " +
-                     Text(normWeight->sizes()));
+}
+
+void CheckNorm(const char* op, const char* argument, const Tensor& weight, const Tensor& x, double epsilon) {
+    CheckDtype(op, argument, weight, {ScalarType::Float});
+    const int64_t columns = x.size(-1);
+    if (weight.dim() != 1 || weight.size(0) != columns)
+        Fail(op, std::string(argument) + " must be [" + std::to_string(columns) + "] to match x " + Text(x.sizes()) + ", got " +
+                     Text(weight.sizes()));
     CheckFiniteNonNegative(op, "epsilon", epsilon);
+}
+
+void FewTokens::Check() const {
+    CheckTokens(op, x);
+    if (normWeight) CheckNorm(op, "norm_weight", *normWeight, x, epsilon);
 }
 
 void CheckMatrix(const char* op, const Tensor& x, int64_t columns, const Tensor& weight, const std::optional<Tensor>& bias) {

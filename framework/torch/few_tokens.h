@@ -21,6 +21,10 @@ struct FewTokens {
     void Check() const;
 };
 
+// x [..., columns] of 1 to 4 dimensions.
+void CheckTokens(const char* op, const Tensor& x);
+// The weight of an RMS norm of x, [columns] float32.
+void CheckNorm(const char* op, const char* argument, const Tensor& weight, const Tensor& x, double epsilon);
 // weight [rows, columns], bias [rows] of the dtype of x.
 void CheckMatrix(const char* op, const Tensor& x, int64_t columns, const Tensor& weight, const std::optional<Tensor>& bias);
 

@@ -49,15 +49,7 @@ public:
             if (sum >= kLeastSquares && sum <= kMostSquares) rsqrt[token] = InverseRms(sum, elements_, args_.normEpsilon);
             else ByVectors(first + token, raw + token * rows_, rsqrt[token]);
         }
-        const int64_t n = all_.streams;
-        SinkhornArgs block = all_;
-        block.mixes = raw;
-        block.rsqrt = rsqrt;
-        block.x = X(first);
-        block.y = static_cast<Bfloat16*>(all_.y) + first * all_.hidden;
-        block.post = all_.post + first * n;
-        block.comb = all_.comb + first * n * n;
-        SinkhornOf<Bfloat16>(block, 0, count);
+        SinkhornOfBlock<Bfloat16>(all_, first, count, raw, rsqrt);
     }
 
 private:

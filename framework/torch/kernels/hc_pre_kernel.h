@@ -22,14 +22,7 @@ static void PreRows(const PreArgs& args, int64_t firstToken, int64_t lastToken) 
         const T* x = static_cast<const T*>(all.x) + first * elements;
         for (int64_t token = 0; token < count; ++token) rsqrt[token] = InverseRms(x + token * elements, elements, args.normEpsilon);
         if (!all.mixes) projection.Run(first, first + count, 0, static_cast<int>(width), raw);
-        SinkhornArgs block = all;
-        block.mixes = all.mixes ? all.mixes + first * width : raw;
-        block.rsqrt = rsqrt;
-        block.x = x;
-        block.y = static_cast<T*>(all.y) + first * all.hidden;
-        block.post = all.post + first * n;
-        block.comb = all.comb + first * n * n;
-        SinkhornOf<T>(block, 0, count);
+        SinkhornOfBlock<T>(all, first, count, all.mixes ? all.mixes + first * width : raw, rsqrt);
     }
 }
 

@@ -238,6 +238,20 @@ static void SinkhornOf(const SinkhornArgs& args, int64_t firstToken, int64_t las
     else SinkhornRows<T, 0>(args, firstToken, lastToken);
 }
 
+// Tokens [first, first + count) of `all`, whose mixes and inverse RMS were made for them alone.
+template <typename T>
+static void SinkhornOfBlock(const SinkhornArgs& all, int64_t first, int64_t count, const float* mixes, const float* rsqrt) {
+    const int64_t n = all.streams;
+    SinkhornArgs block = all;
+    block.mixes = mixes;
+    block.rsqrt = rsqrt;
+    block.x = static_cast<const T*>(all.x) + first * n * all.hidden;
+    block.y = static_cast<T*>(all.y) + first * all.hidden;
+    block.post = all.post + first * n;
+    block.comb = all.comb + first * n * n;
+    SinkhornOf<T>(block, 0, count);
+}
+
 static void Sinkhorn(const SinkhornArgs& args, int64_t firstToken, int64_t lastToken) {
     switch (args.element) {
         case Element::kFloat32: return SinkhornOf<float>(args, firstToken, lastToken);
