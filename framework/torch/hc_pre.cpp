@@ -47,7 +47,7 @@ std::unique_ptr<float[]> ProjectBeforehand(const native::ProjectionArgs& args, i
 
 // By tiles from here on, where the host has them: making fn's terms and reading them has then paid off (two threads; a token's bits may
 // not depend on how many there are).
-constexpr int64_t kManyTokens = 192;
+constexpr int64_t kManyTokens = 128;
 // A chunk of fn's terms is read once for so many tokens.
 constexpr int64_t kTileBlock = 256;
 // fn's terms: on a huge page from here on, of which less than half is wasted and which is then found again.

@@ -23,13 +23,13 @@ namespace amx { extern const TileKernels kTileKernels; }
 namespace {
 
 #if defined(__x86_64__)
-// The processor multiplies bfloat16 tiles, and the system lets this process use them: it must be asked, once, for all threads.
+// The processor multiplies bfloat16 tiles and vectors, and the system lets this process use them: it must be asked, once, for all threads.
 bool HasTiles() {
 #if defined(__linux__)
     constexpr unsigned kTiles = 1u << 24, kBfloat16Tiles = 1u << 22;  // of leaf 7, edx
     constexpr long kRequestState = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM; fails where the system does not know it
     unsigned eax, ebx, ecx, edx;
-    if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
+    if (!__builtin_cpu_supports("avx512bf16") || !__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
     return (edx & kTiles) && (edx & kBfloat16Tiles) && syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
 #else
     return false;

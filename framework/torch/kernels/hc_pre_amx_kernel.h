@@ -11,22 +11,12 @@
 
 namespace custom_ops::native::KERNEL_ISA {
 
-constexpr int64_t kSquaresPiece = 512;  // of a token; divides kSumChunk
-
-// A token's squares: float32 sums of a piece, float64 sums of those, lane by lane; Total of it is their sum.
+// A token's squares: float32 sums of a chunk, of 64 additions each, and float64 sums of those; Total of it is their sum.
 class alignas(64) Squares {
 public:
-    // The first of `left` elements of the row, as many as a piece has; those `ahead` further on are fetched into the cache.
-    void Add(const Bfloat16* x, int64_t left, int64_t ahead) {
-        Pair sum[2] = {};
-        for (int64_t k = 0; k < kSquaresPiece && k < left; k += kStep) {
-            PrefetchSecond(x + k, ahead);
-            const Uint bits = LoadStep(x + k, left - k);
-            AddSquares(sum[k / kStep % 2], {BitCast<Float>(bits << 16), BitCast<Float>(bits & 0xffff0000u)});
-        }
-        const Float all = (sum[0].a + sum[1].a) + (sum[0].b + sum[1].b);
-        low_ = _mm512_add_pd(low_, _mm512_cvtps_pd(_mm512_castps512_ps256(all)));
-        high_ = _mm512_add_pd(high_, _mm512_cvtps_pd(_mm512_extractf32x8_ps(all, 1)));
+    void Add(Float chunk) {
+        low_ = _mm512_add_pd(low_, _mm512_cvtps_pd(_mm512_castps512_ps256(chunk)));
+        high_ = _mm512_add_pd(high_, _mm512_cvtps_pd(_mm512_extractf32x8_ps(chunk, 1)));
     }
     double Total() const { return _mm512_reduce_add_pd(_mm512_add_pd(low_, high_)); }
 
@@ -89,11 +79,8 @@ public:
         for (int64_t k = 0; k < count * rawPitch_; ++k) raw_[k] = Float{};
         const int64_t chunks = Chunks(projection_), rows = projection_.rows;
         for (int64_t chunk = 0; chunk < chunks; ++chunk)
-            for (int64_t token = 0; token < count; token += kTile) {
-                const int64_t tokens = count - token < kTile ? count - token : kTile;
-                AddSquares(chunk, first, token, tokens);
-                Multiply(chunk, first, token, tokens);
-            }
+            for (int64_t token = 0; token < count; token += kTile)
+                Multiply(chunk, first, token, count - token < kTile ? count - token : kTile);
         for (int64_t token = 0; token < count; ++token) std::memcpy(tight_ + token * rows, raw_ + token * rawPitch_, rows * sizeof(float));
         block_.Finish(first, count, squares_, tight_, tight_ + count * rows);
     }
@@ -113,16 +100,7 @@ private:
     float* sums_;   // [kTile][sumPitch_]
     float* tight_;  // mixes and inverse RMS
 
-    // The tokens' chunk comes into the cache on the way, four tokens at a time: more hardware prefetchers at work than on one.
-    void AddSquares(int64_t chunk, int64_t first, int64_t token, int64_t tokens) {
-        const int64_t elements = ElementsOfChunk(projection_, chunk), ahead = 4 * projection_.elementsPerToken;
-        for (int64_t t = 0; t < tokens; t += 4)
-            for (int64_t k = 0; k < elements; k += kSquaresPiece)
-                for (int64_t u = t; u < t + 4 && u < tokens; ++u)
-                    squares_[token + u].Add(block_.X(first + token + u) + chunk * kSumChunk + k, elements - k, ahead);
-    }
-
-    // Adds a chunk's share to raw of tokens [token, token + tokens) of a block that begins with `first`.
+    // Adds a chunk's share to raw and squares of tokens [token, token + tokens) of a block that begins with `first`.
     void Multiply(int64_t chunk, int64_t first, int64_t token, int64_t tokens) {
         const int64_t elements = ElementsOfChunk(projection_, chunk);
         const Bfloat16* const x = block_.X(first + token) + chunk * kSumChunk;
@@ -130,12 +108,15 @@ private:
         if (!whole) Pack(x, tokens, elements);
         const char* const a = whole ? reinterpret_cast<const char*>(x) : packed_;
         const int64_t pitch = whole ? projection_.elementsPerToken * 2 : kPackedPitch;
+        Float squares[kTile];
         for (int tile = 0; tile < tiles_; tile += kMostTiles)
             WithCount(tiles_ - tile < kMostTiles ? tiles_ - tile : kMostTiles, [&](auto count) {
+                constexpr int kCount = decltype(count)::value;
+                const auto multiply = tile == 0 ? MultiplyTiles<kCount, true> : MultiplyTiles<kCount, false>;
                 const char* const fn = weights_ + chunk * ChunkBytes(projection_) + tile * kTileBytes;
-                MultiplyTiles<decltype(count)::value>(a, pitch, fn, tiles_ * kTileBytes, StepsOf(elements), sums_ + tile * kTile,
-                                                      sumPitch_);
+                multiply(a, pitch, fn, tiles_ * kTileBytes, StepsOf(elements), sums_ + tile * kTile, sumPitch_, squares);
             });
+        for (int64_t t = 0; t < tokens; ++t) squares_[token + t].Add(squares[t]);
         const int64_t rows = projection_.rows;
         for (int64_t t = 0; t < tokens; ++t)
             for (int64_t v = 0; v < rawPitch_; ++v) {

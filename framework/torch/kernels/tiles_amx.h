@@ -71,18 +71,31 @@ static inline void AddProducts(const char* b) {
     if constexpr (kAt + 1 < kTiles) AddProducts<kTiles, kAt + 1>(b);
 }
 
+// The squares of a step of every row of a, 16 partial sums a row; subnormal elements count as zero.
+static inline void AddRowSquares(const char* a, int64_t aPitch, Float* squares) {
+#pragma GCC unroll 16
+    for (int row = 0; row < kTile; ++row) {
+        const __m512bh x = BitCast<__m512bh>(LoadVector<Uint>(a + row * aPitch));
+        squares[row] = _mm512_dpbf16_ps(squares[row], x, x);
+    }
+}
+
 // to[16, 16 kTiles] = a times b over `steps` steps. Rows of a are aPitch bytes apart, its steps follow each other; b: [step][tile], steps
-// bStep bytes apart.
-template <int kTiles>
+// bStep bytes apart. With kSquares also squares[16], of the rows of a, which come from memory but once: the tiles wait for their
+// operands, and vectors have time.
+template <int kTiles, bool kSquares>
 __attribute__((noinline)) static void MultiplyTiles(const char* a, int64_t aPitch, const char* b, int64_t bStep, int64_t steps, float* to,
-                                                    int64_t pitch) {
+                                                    int64_t pitch, Float* squares) {
     static_assert(kTiles <= kMostTiles);
     ZeroTiles<kTiles>();
+    Float sums[kTile] = {};
     for (int64_t step = 0; step < steps; ++step) {
         LoadTile<6>(a + step * kRowBytes, aPitch);
         AddProducts<kTiles>(b + step * bStep);
+        if constexpr (kSquares) AddRowSquares(a + step * kRowBytes, aPitch, sums);
     }
     StoreTiles<kTiles>(to, pitch);
+    if constexpr (kSquares) std::memcpy(static_cast<void*>(squares), sums, sizeof(sums));
 }
 
 // run(Count<count>()), 1 <= count <= kMostTiles
