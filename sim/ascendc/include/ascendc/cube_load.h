@@ -157,6 +157,7 @@ void LoadTransposed(const LocalTensor<T>& dst, const LocalTensor<T>& src, const 
     CheckField(kApi, Rule::StrideLimit, "dstGap", p.dstGap, 0, 65535, " fractals", where);
     CheckField(kApi, Rule::StrideLimit, "dstFracGap", p.dstFracGap, 0, 65535, " fractals", where);
     CheckField(kApi, Rule::StrideLimit, "startIndex", p.startIndex, 0, 65535, " squares", where);
+    CheckField(kApi, Rule::Argument, "addrMode", p.addrMode, 0, 0, " (addresses grow)", where);
     if (p.repeatTimes == 0) return;
     constexpr int64_t kSquare = kParts * kFractal;
     const int64_t fractalPitch = (1 + p.dstFracGap) * kFractal, pitch = (1 + p.dstGap) * kFractal;
