@@ -7,7 +7,7 @@
 
 #include "chunked_chunks.h"
 #include "chunked_cube.h"
-#include "conv_membase.h"
+#include "conv_rows.h"
 #include "recurrent_prepare.h"
 
 namespace hc {

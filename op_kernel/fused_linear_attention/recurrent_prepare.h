@@ -2,7 +2,7 @@
 // convolution, SiLU, L2 norm and scale, v after convolution and SiLU, decay and beta. `Kernel` adds InitState and Recur.
 #pragma once
 
-#include "conv_membase.h"
+#include "conv_rows.h"
 #include "recurrent_rows.h"
 
 namespace hc {

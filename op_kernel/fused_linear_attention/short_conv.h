@@ -4,7 +4,7 @@
 // several cores share a sequence, conv_state is written after all have read it.
 #pragma once
 
-#include "conv_membase.h"
+#include "conv_rows.h"
 #include "fill_rows.h"
 #include "short_conv_steps.h"
 
