@@ -110,11 +110,7 @@ private:
 
 void AttentionStep(const AttentionStepArgs& args, int64_t task) {
     const int64_t row = task / args.kvHeads, kvHead = task % args.kvHeads;
-    switch (args.element) {
-        case Element::kFloat32: return AttentionStepHead<float>(args, row, kvHead).Run();
-        case Element::kFloat16: return AttentionStepHead<Float16>(args, row, kvHead).Run();
-        case Element::kBfloat16: return AttentionStepHead<Bfloat16>(args, row, kvHead).Run();
-    }
+    WithElement(args.element, [&](auto element) { AttentionStepHead<decltype(element)>(args, row, kvHead).Run(); });
 }
 
 }  // namespace custom_ops::native::KERNEL_ISA

@@ -11,16 +11,6 @@ namespace custom_ops::native::KERNEL_ISA {
 
 static inline int64_t WholeVectors(int64_t elements) { return (elements + kLanes - 1) / kLanes * kLanes; }
 
-// function(T()) of the element type.
-template <typename Function>
-static inline void WithElement(Element element, const Function& function) {
-    switch (element) {
-        case Element::kFloat32: return function(float());
-        case Element::kFloat16: return function(Float16());
-        case Element::kBfloat16: return function(Bfloat16());
-    }
-}
-
 template <typename T>
 class DeltaRuleTask {
 public:

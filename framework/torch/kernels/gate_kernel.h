@@ -27,11 +27,7 @@ static void GateWith(Activation activation, void* gate, const void* up, int64_t 
 }
 
 void GateTokens(Element element, Activation activation, void* gate, const void* up, int64_t elements) {
-    switch (element) {
-        case Element::kFloat32: return GateWith<float>(activation, gate, up, elements);
-        case Element::kFloat16: return GateWith<Float16>(activation, gate, up, elements);
-        case Element::kBfloat16: return GateWith<Bfloat16>(activation, gate, up, elements);
-    }
+    WithElement(element, [&](auto type) { GateWith<decltype(type)>(activation, gate, up, elements); });
 }
 
 }  // namespace custom_ops::native::KERNEL_ISA

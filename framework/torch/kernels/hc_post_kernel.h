@@ -83,21 +83,10 @@ static void PostOf(const PostArgs& args, int64_t firstToken, int64_t lastToken) 
     else PostRows<T, W, 0>(args, firstToken, lastToken);
 }
 
-template <typename T>
-static void PostWith(const PostArgs& args, int64_t firstToken, int64_t lastToken) {
-    switch (args.weightElement) {
-        case Element::kFloat32: return PostOf<T, float>(args, firstToken, lastToken);
-        case Element::kFloat16: return PostOf<T, Float16>(args, firstToken, lastToken);
-        case Element::kBfloat16: return PostOf<T, Bfloat16>(args, firstToken, lastToken);
-    }
-}
-
 static void Post(const PostArgs& args, int64_t firstToken, int64_t lastToken) {
-    switch (args.element) {
-        case Element::kFloat32: return PostWith<float>(args, firstToken, lastToken);
-        case Element::kFloat16: return PostWith<Float16>(args, firstToken, lastToken);
-        case Element::kBfloat16: return PostWith<Bfloat16>(args, firstToken, lastToken);
-    }
+    WithElement(args.element, [&](auto element) {
+        WithElement(args.weightElement, [&](auto weight) { PostOf<decltype(element), decltype(weight)>(args, firstToken, lastToken); });
+    });
 }
 
 }  // namespace custom_ops::native::KERNEL_ISA

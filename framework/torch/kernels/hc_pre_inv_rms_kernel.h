@@ -13,11 +13,7 @@ static void InvRmsRows(const InvRmsArgs& args, int64_t firstToken, int64_t lastT
 }
 
 static void InvRms(const InvRmsArgs& args, int64_t firstToken, int64_t lastToken) {
-    switch (args.element) {
-        case Element::kFloat32: return InvRmsRows<float>(args, firstToken, lastToken);
-        case Element::kFloat16: return InvRmsRows<Float16>(args, firstToken, lastToken);
-        case Element::kBfloat16: return InvRmsRows<Bfloat16>(args, firstToken, lastToken);
-    }
+    WithElement(args.element, [&](auto element) { InvRmsRows<decltype(element)>(args, firstToken, lastToken); });
 }
 
 }  // namespace custom_ops::native::KERNEL_ISA

@@ -27,11 +27,7 @@ static void PreRows(const PreArgs& args, int64_t firstToken, int64_t lastToken) 
 }
 
 static void Pre(const PreArgs& args, int64_t firstToken, int64_t lastToken) {
-    switch (args.mixing.element) {
-        case Element::kFloat32: return PreRows<float>(args, firstToken, lastToken);
-        case Element::kFloat16: return PreRows<Float16>(args, firstToken, lastToken);
-        case Element::kBfloat16: return PreRows<Bfloat16>(args, firstToken, lastToken);
-    }
+    WithElement(args.mixing.element, [&](auto element) { PreRows<decltype(element)>(args, firstToken, lastToken); });
 }
 
 }  // namespace custom_ops::native::KERNEL_ISA

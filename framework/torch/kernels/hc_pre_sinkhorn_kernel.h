@@ -253,11 +253,7 @@ static void SinkhornOfBlock(const SinkhornArgs& all, int64_t first, int64_t coun
 }
 
 static void Sinkhorn(const SinkhornArgs& args, int64_t firstToken, int64_t lastToken) {
-    switch (args.element) {
-        case Element::kFloat32: return SinkhornOf<float>(args, firstToken, lastToken);
-        case Element::kFloat16: return SinkhornOf<Float16>(args, firstToken, lastToken);
-        case Element::kBfloat16: return SinkhornOf<Bfloat16>(args, firstToken, lastToken);
-    }
+    WithElement(args.element, [&](auto element) { SinkhornOf<decltype(element)>(args, firstToken, lastToken); });
 }
 
 }  // namespace custom_ops::native::KERNEL_ISA

@@ -77,11 +77,7 @@ static void LinearOf(const LinearMatrix& matrix, const LinearArgs& args, int64_t
 }
 
 void Linear(const LinearMatrix& matrix, const LinearArgs& args, int64_t firstRow, int64_t lastRow) {
-    switch (args.element) {
-        case Element::kFloat32: return LinearOf<float>(matrix, args, firstRow, lastRow);
-        case Element::kFloat16: return LinearOf<Float16>(matrix, args, firstRow, lastRow);
-        case Element::kBfloat16: return LinearOf<Bfloat16>(matrix, args, firstRow, lastRow);
-    }
+    WithElement(args.element, [&](auto element) { LinearOf<decltype(element)>(matrix, args, firstRow, lastRow); });
 }
 
 template <typename T>
@@ -96,11 +92,7 @@ static void WidenOf(const T* x, int64_t tokens, int64_t columns, float* wide) {
 }
 
 void WidenTokens(Element element, const void* x, int64_t tokens, int64_t columns, float* wide) {
-    switch (element) {
-        case Element::kFloat32: return WidenOf(static_cast<const float*>(x), tokens, columns, wide);
-        case Element::kFloat16: return WidenOf(static_cast<const Float16*>(x), tokens, columns, wide);
-        case Element::kBfloat16: return WidenOf(static_cast<const Bfloat16*>(x), tokens, columns, wide);
-    }
+    WithElement(element, [&](auto type) { WidenOf(static_cast<const decltype(type)*>(x), tokens, columns, wide); });
 }
 
 }  // namespace custom_ops::native::KERNEL_ISA

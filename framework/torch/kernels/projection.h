@@ -126,17 +126,10 @@ private:
     }
 };
 
-template <typename T>
-static void ProjectOf(const ProjectionArgs& args, int64_t tokens, int64_t firstRow, int64_t lastRow) {
-    Projection<T>(args, tokens).Run(0, tokens, static_cast<int>(firstRow), static_cast<int>(lastRow), args.raw);
-}
-
 static void Project(const ProjectionArgs& args, int64_t tokens, int64_t firstRow, int64_t lastRow) {
-    switch (args.element) {
-        case Element::kFloat32: return ProjectOf<float>(args, tokens, firstRow, lastRow);
-        case Element::kFloat16: return ProjectOf<Float16>(args, tokens, firstRow, lastRow);
-        case Element::kBfloat16: return ProjectOf<Bfloat16>(args, tokens, firstRow, lastRow);
-    }
+    WithElement(args.element, [&](auto element) {
+        Projection<decltype(element)>(args, tokens).Run(0, tokens, static_cast<int>(firstRow), static_cast<int>(lastRow), args.raw);
+    });
 }
 
 }  // namespace custom_ops::native::KERNEL_ISA

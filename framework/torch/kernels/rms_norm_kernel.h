@@ -20,11 +20,7 @@ static void RmsNormRows(const RmsNormArgs& args, int64_t firstToken, int64_t las
 }
 
 static void RmsNorm(const RmsNormArgs& args, int64_t firstToken, int64_t lastToken) {
-    switch (args.element) {
-        case Element::kFloat32: return RmsNormRows<float>(args, firstToken, lastToken);
-        case Element::kFloat16: return RmsNormRows<Float16>(args, firstToken, lastToken);
-        case Element::kBfloat16: return RmsNormRows<Bfloat16>(args, firstToken, lastToken);
-    }
+    WithElement(args.element, [&](auto element) { RmsNormRows<decltype(element)>(args, firstToken, lastToken); });
 }
 
 }  // namespace custom_ops::native::KERNEL_ISA

@@ -190,11 +190,8 @@ static void ShortConvTaps(const ConvArgs& args, const Sequence& sequence, int64_
 
 void ShortConv(const ConvArgs& args, const Sequence& sequence, int64_t firstToken, int64_t lastToken) {
     WithTaps(args.taps, [&](auto taps) {
-        switch (args.element) {
-            case Element::kFloat32: return ShortConvTaps<float, taps>(args, sequence, firstToken, lastToken);
-            case Element::kFloat16: return ShortConvTaps<Float16, taps>(args, sequence, firstToken, lastToken);
-            case Element::kBfloat16: return ShortConvTaps<Bfloat16, taps>(args, sequence, firstToken, lastToken);
-        }
+        WithElement(args.element,
+                    [&](auto element) { ShortConvTaps<decltype(element), decltype(taps)::value>(args, sequence, firstToken, lastToken); });
     });
 }
 

@@ -34,6 +34,16 @@ typedef double Double __attribute__((vector_size(kVectorBytes * 2)));
 struct Float16 { uint16_t bits; };
 struct Bfloat16 { uint16_t bits; };
 
+// function(T()) of the element type.
+template <typename Function>
+static inline void WithElement(Element element, const Function& function) {
+    switch (element) {
+        case Element::kFloat32: return function(float());
+        case Element::kFloat16: return function(Float16());
+        case Element::kBfloat16: return function(Bfloat16());
+    }
+}
+
 static inline Float Splat(float value) { return value - Float{}; }
 
 template <typename To, typename From>
