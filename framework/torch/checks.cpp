@@ -4,6 +4,11 @@
 #include <cstdio>
 #include <stdexcept>
 
+#if defined(__linux__)
+// Since torch 2.13; this library also loads in 2.10, where the address is null and torch writes the reason to the standard error output.
+extern "C" __attribute__((weak)) const char* torch_exception_get_what_without_backtrace();
+#endif
+
 namespace custom_ops {
 
 std::string Text(Sizes shape) {
@@ -52,6 +57,14 @@ std::string DeviceText(const Tensor& tensor) {
 }
 
 void Fail(const char* op, const std::string& what) { throw std::runtime_error(std::string(op) + ": " + what); }
+
+void FailEmpty(Sizes shape, ScalarType dtype) {
+    std::string why;
+#if defined(__linux__)
+    if (torch_exception_get_what_without_backtrace) why = std::string(": ") + torch_exception_get_what_without_backtrace();
+#endif
+    Fail("custom_ops", "no tensor " + Text(shape) + " of " + Text(dtype) + why);
+}
 
 void CheckGiven(const char* op, std::initializer_list<std::pair<const char*, const Tensor*>> arguments) {
     for (const auto& [name, tensor] : arguments)

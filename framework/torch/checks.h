@@ -41,6 +41,8 @@ std::string DeviceText(const Tensor& tensor);
 
 // std::runtime_error "<op>: <what>"; reaches Python as RuntimeError.
 [[noreturn]] void Fail(const char* op, const std::string& what);
+// torch gave no tensor: its own words. To be called right after the call that failed.
+[[noreturn]] void FailEmpty(Sizes shape, ScalarType dtype);
 
 // None arrives as an undefined tensor.
 void CheckGiven(const char* op, std::initializer_list<std::pair<const char*, const Tensor*>> arguments);

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 #include <torch/csrc/stable/library.h>
@@ -37,22 +36,22 @@ private:
 // Uninitialised, contiguous, on the device of `like`. The direct C call: half the time of a dispatcher round trip. On the CPU, from
 // `largeBytes` on, on pages that are kept for the next one.
 inline Tensor NewEmpty(const Tensor& like, const Shape& shape, ScalarType dtype, int64_t largeBytes = kLargeResultBytes) {
-    int64_t strides[4];
-    int64_t stride = 1;
+    const int32_t dtypeCode = torch::stable::detail::to<int32_t>(torch::stable::detail::from(dtype));
+    int64_t strides[4], stride = 1, bytes = static_cast<int64_t>(aoti_torch_dtype_element_size(dtypeCode));
+    bool overflows = false;  // int64: torch refuses it
     for (int32_t dim = shape.rank; dim-- > 0;) {
         strides[dim] = stride;
-        stride *= std::max<int64_t>(shape.sizes[dim], 1);
+        overflows |= __builtin_mul_overflow(stride, std::max<int64_t>(shape.sizes[dim], 1), &stride);
+        overflows |= __builtin_mul_overflow(bytes, shape.sizes[dim], &bytes);
     }
     int32_t deviceType;
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(like.get(), &deviceType));
-    const int32_t dtypeCode = torch::stable::detail::to<int32_t>(torch::stable::detail::from(dtype));
     AtenTensorHandle handle;
-    const int64_t bytes = Product(shape) * static_cast<int64_t>(aoti_torch_dtype_element_size(dtypeCode));
-    if (bytes >= largeBytes && deviceType == aoti_torch_device_type_cpu() &&
+    if (!overflows && bytes >= largeBytes && deviceType == aoti_torch_device_type_cpu() &&
         (handle = NewLargeResult(shape, strides, dtypeCode, bytes)))
         return Tensor(handle);
     if (aoti_torch_empty_strided(shape.rank, shape.sizes, strides, dtypeCode, deviceType, like.get_device_index(), &handle))
-        throw std::runtime_error("custom_ops: no memory for a result of " + std::to_string(bytes) + " bytes");
+        FailEmpty(shape, dtype);
     return Tensor(handle);
 }
 
