@@ -127,7 +127,7 @@ void Issue(const LocalTensor<Out>& c, const LocalTensor<In>& a, const LocalTenso
     if (p.enSsparse || p.enWinogradA || p.enWinogradB || p.fmOffset != 0)
         core.Fail(Rule::Argument, kApi, "mmadParams", "sparse, Winograd and offset forms are not modelled", where);
     if (p.cmatrixSource && !p.cmatrixInitVal && bias == nullptr)
-        core.Fail(Rule::Argument, kApi, "cmatrixSource", "cmatrixSource takes the initial values from C2, but this Mmad has no bias", where);
+        core.Fail(Rule::Argument, kApi, "cmatrixSource", "cmatrixSource takes initial values from C2, but this Mmad has no bias", where);
     CheckMemory(kApi, "dst", c.Where(), c.Where() == Memory::L0C, "L0C (CO1)", where);
     CheckMemory(kApi, "fm", a.Where(), a.Where() == Memory::L0A, "L0A (A2)", where);
     CheckMemory(kApi, "filter", b.Where(), b.Where() == Memory::L0B, "L0B (B2)", where);
