@@ -58,7 +58,7 @@ __aicore__ inline void LeakyProduct(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR 
     }
     for (uint32_t at = 0; mm.template Iterate<sync>(); ++at) {
         LocalTensor<float> local = out.AllocTensor<float>();
-        mm.template GetTensorC<true>(local, 0, true);
+        mm.template GetTensorC<sync>(local, 0, true);
         const uint32_t m1 = at % mBlocks * t.baseM, n1 = at / mBlocks * t.baseN;
         const uint32_t rows = block.m - m1 < uint32_t(t.baseM) ? block.m - m1 : t.baseM;
         const uint32_t columns = block.n - n1 < uint32_t(t.baseN) ? block.n - n1 : t.baseN;

@@ -103,8 +103,9 @@ public:
             FetchAhead(co2Local, enAtomic, where);
             return;
         }
-        static_assert(sync, "GetTensorC<false> into UB comes after Iterate<false>");
         HaveBlock("GetTensorC", where);
+        if (!sync)
+            sim::matmul::Refuse(sim::Rule::Argument, "GetTensorC", "sync", "GetTensorC<false> into UB comes after Iterate<false>", where);
         (void)enSequentialWrite;   // a base matrix in UB has nothing beside it
         const GlobalTensor<C> gm = sim::matmul::InWorkspace("GetTensorC", co2Local, where);
         auto request = NewRequest(Command::Block, where);
