@@ -84,6 +84,12 @@ void CheckDtype(const char* op, const char* argument, const Tensor& tensor, std:
     Fail(op, std::string(argument) + " dtype " + Text(dtype) + " is not supported, use " + names);
 }
 
+void CheckSameDtype(const char* op, const char* argument, const Tensor& tensor, const Tensor& like, const char* name) {
+    if (tensor.scalar_type() == like.scalar_type()) return;
+    Fail(op, std::string(argument) + " must have the dtype of " + name + ", " + Text(like.scalar_type()) + ", got " +
+                 Text(tensor.scalar_type()));
+}
+
 void CheckRange(const char* op, const char* argument, int64_t value, int64_t low, int64_t high) {
     if (value >= low && value <= high) return;
     Fail(op, std::string(argument) + " must be " + std::to_string(low) + " to " + std::to_string(high) + ", got " + std::to_string(value));

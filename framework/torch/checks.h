@@ -47,6 +47,8 @@ std::string DeviceText(const Tensor& tensor);
 // None arrives as an undefined tensor.
 void CheckGiven(const char* op, std::initializer_list<std::pair<const char*, const Tensor*>> arguments);
 void CheckDtype(const char* op, const char* argument, const Tensor& tensor, std::initializer_list<ScalarType> accepted);
+// `tensor` has the dtype of `like`, the argument called `name`.
+void CheckSameDtype(const char* op, const char* argument, const Tensor& tensor, const Tensor& like, const char* name);
 void CheckRange(const char* op, const char* argument, int64_t value, int64_t low, int64_t high);
 void CheckFiniteNonNegative(const char* op, const char* argument, double value);
 // `tensor` lies where `x` lies, the argument called `name`.

@@ -34,9 +34,7 @@ void CheckStep(const StepInputs& in) {
     for (const auto& [argument, tensor] : {std::pair<const char*, const Tensor*>{"k", &in.k}, {"v", &in.v}, {"keys", &in.keys},
                                            {"values", &in.values}, {"cosines", in.cosines ? &*in.cosines : nullptr},
                                            {"sines", in.sines ? &*in.sines : nullptr}})
-        if (tensor && tensor->scalar_type() != in.q.scalar_type())
-            Fail(kOp, std::string(argument) + " must have the dtype of q, " + Text(in.q.scalar_type()) + ", got " +
-                          Text(tensor->scalar_type()));
+        if (tensor) CheckSameDtype(kOp, argument, *tensor, in.q, "q");
     if (!in.keys.is_contiguous() || !in.values.is_contiguous()) Fail(kOp, "keys and values must be contiguous, they are written in place");
     CheckRange(kOp, "slot", in.slot, 0, in.keys.size(2) - 1);
     CheckRange(kOp, "first", in.first, 0, in.slot);
@@ -60,18 +58,12 @@ Tensor CpuAttentionStep(const Tensor& q, const Tensor& k, const Tensor& v, std::
     CheckStep({q, k, v, qNorm, kNorm, cosines, sines, keys, values, first, slot, outputGate});
     CheckFiniteNonNegative(kOp, "epsilon", epsilon);
     const int64_t rows = keys.size(0), kvHeads = keys.size(1), dim = keys.size(3), heads = q.size(2) / (dim * (outputGate ? 2 : 1));
-    std::optional<Contiguous> held[7];
-    const auto data = [&](int place, const Tensor* tensor) -> const void* {
-        return tensor ? held[place].emplace(*tensor).Data() : nullptr;
-    };
-    const auto given = [](const std::optional<Tensor>& tensor) { return tensor ? &*tensor : nullptr; };
+    Contiguous in;
     Tensor out = NewEmpty(q, Shape({}, {rows, 1, heads * dim}), q.scalar_type());
     const native::AttentionStepArgs args{
-        data(0, &q), data(1, &k), data(2, &v), static_cast<const float*>(data(3, given(qNorm))),
-        static_cast<const float*>(data(4, given(kNorm))),
-        data(5, given(cosines)), data(6, given(sines)), keys.mutable_data_ptr(), values.mutable_data_ptr(), out.mutable_data_ptr(),
-        ElementOf(q), heads, kvHeads, dim, cosines ? cosines->numel() : 0, keys.size(2), first, slot, interleaved, outputGate, epsilon,
-        static_cast<float>(scale)};
+        in.Data(q), in.Data(k), in.Data(v), in.Floats(qNorm), in.Floats(kNorm), in.Data(cosines), in.Data(sines),
+        keys.mutable_data_ptr(), values.mutable_data_ptr(), out.mutable_data_ptr(), ElementOf(q), heads, kvHeads, dim,
+        cosines ? cosines->numel() : 0, keys.size(2), first, slot, interleaved, outputGate, epsilon, static_cast<float>(scale)};
     const native::Kernels& kernels = native::HostKernels();
     const int64_t bytes = 2 * rows * heads * (slot + 1 - first) * dim * static_cast<int64_t>(q.element_size());
     ForTokens(rows * kvHeads, bytes, [&](int64_t from, int64_t to) {

@@ -17,16 +17,15 @@ std::vector<Tensor> CpuLinear(const Tensor& x, std::vector<Tensor> weights, std:
 
     std::vector<Tensor> results;
     std::vector<native::LinearMatrix> matrices;
-    std::vector<std::unique_ptr<Contiguous>> inputs;
-    const auto data = [&](const Tensor& tensor) { return inputs.emplace_back(new Contiguous(tensor))->Data(); };
+    Contiguous in;
     for (size_t i = 0; i < weights.size(); ++i) {
         const Shape shape(x.sizes().slice(0, x.dim() - 1), {weights[i].size(0)});
         results.push_back(NewEmpty(x, shape, x.scalar_type()));
         if (residual && (residual->sizes() != Sizes(shape) || residual->scalar_type() != x.scalar_type()))
             Fail(kOp, "residual must be " + Text(shape) + " " + Text(x.scalar_type()) + " as the result, got " +
                           Text(residual->sizes()) + " " + Text(residual->scalar_type()));
-        matrices.push_back({data(weights[i]), biases[i] ? data(*biases[i]) : nullptr, residual ? data(*residual) : nullptr,
-                            results.back().mutable_data_ptr(), weights[i].size(0)});
+        matrices.push_back(
+            {in.Data(weights[i]), in.Data(biases[i]), in.Data(residual), results.back().mutable_data_ptr(), weights[i].size(0)});
     }
     const Widened wide(tokens);
     RunLinear(matrices, wide.Args());

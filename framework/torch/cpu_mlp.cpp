@@ -26,22 +26,20 @@ Tensor CpuMlp(const Tensor& x, const Tensor& gate, const Tensor& up, const Tenso
         Fail(kOp, "gate and up must be [size, hidden], down [hidden, size], got " + Text(gate.sizes()) + ", " + Text(up.sizes()) + " and " +
                       Text(down.sizes()));
 
-    const Contiguous xIn(x), gateIn(gate), upIn(up), downIn(down);
-    std::optional<Contiguous> bias[3];
-    for (int i = 0; i < 3; ++i)
-        if (biases[i]) bias[i].emplace(*biases[i]);
-    const auto biasData = [&](int i) { return bias[i] ? bias[i]->Data() : nullptr; };
+    Contiguous in;
     const int64_t size = up.size(0), elements = tokens.Tokens() * size;
     const std::unique_ptr<char[]> between(new char[2 * elements * x.element_size()]);
     char *const gated = between.get(), *const raised = gated + elements * x.element_size();
     {
         const Widened wide(tokens);
-        RunLinear({{gateIn.Data(), biasData(0), nullptr, gated, size}, {upIn.Data(), biasData(1), nullptr, raised, size}}, wide.Args());
+        RunLinear({{in.Data(gate), in.Data(biases[0]), nullptr, gated, size},
+                   {in.Data(up), in.Data(biases[1]), nullptr, raised, size}},
+                  wide.Args());
     }
     native::HostKernels().gate(tokens.Element(), act, gated, raised, elements);
     Tensor y = NewEmpty(x, Shape(x.sizes(), {}), x.scalar_type());
     const Widened wide(tokens.Element(), gated, tokens.Tokens(), size);
-    RunLinear({{downIn.Data(), biasData(2), xIn.Data(), y.mutable_data_ptr(), tokens.Columns()}}, wide.Args());
+    RunLinear({{in.Data(down), in.Data(biases[2]), in.Data(x), y.mutable_data_ptr(), tokens.Columns()}}, wide.Args());
     return y;
 }
 

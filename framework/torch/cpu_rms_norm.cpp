@@ -9,15 +9,13 @@ Tensor CpuRmsNorm(const Tensor& x, const Tensor& weight, double epsilon) {
     CheckGiven(kOp, {{"x", &x}, {"weight", &weight}});
     CheckTokens(kOp, x);
     CheckNorm(kOp, "weight", weight, x, epsilon);
-    const int64_t columns = x.size(-1);
-    const Contiguous in(x), factor(weight);
-    const Shape shape(x.sizes(), {});
-    Tensor y = NewEmpty(x, shape, x.scalar_type());
-    const native::RmsNormArgs args{in.Data(), factor.Floats(), y.mutable_data_ptr(), ElementOf(x), columns, epsilon};
-    const int64_t total = Product(shape), tokens = columns ? total / columns : 0;
+    const FewTokens tokens{kOp, x, &weight, epsilon};
+    Contiguous in;
+    Tensor y = NewEmpty(x, Shape(x.sizes(), {}), x.scalar_type());
+    const native::RmsNormArgs args{in.Data(x), in.Floats(weight), y.mutable_data_ptr(), tokens.Element(), tokens.Columns(), epsilon};
     const native::Kernels& kernels = native::HostKernels();
-    const int64_t bytes = 2 * total * static_cast<int64_t>(x.element_size());
-    ForTokens(tokens, bytes, [&](int64_t first, int64_t last) { kernels.rmsNorm(args, first, last); });
+    const int64_t bytes = 2 * x.numel() * static_cast<int64_t>(x.element_size());
+    ForTokens(tokens.Tokens(), bytes, [&](int64_t first, int64_t last) { kernels.rmsNorm(args, first, last); });
     return y;
 }
 

@@ -27,20 +27,19 @@ void CheckMatrix(const char* op, const Tensor& x, int64_t columns, const Tensor&
         Fail(op, "weight must be [rows, " + std::to_string(columns) + "] to match x " + Text(x.sizes()) + ", got " + Text(weight.sizes()));
     if (bias && (bias->dim() != 1 || bias->size(0) != weight.size(0)))
         Fail(op, "bias must be [rows] = [" + std::to_string(weight.size(0)) + "], got " + Text(bias->sizes()));
-    for (const Tensor* tensor : {&weight, bias ? &*bias : nullptr})
-        if (tensor && tensor->scalar_type() != x.scalar_type())
-            Fail(op, "weight and bias must have the dtype of x, " + Text(x.scalar_type()) + ", got " + Text(tensor->scalar_type()));
+    CheckSameDtype(op, "weight", weight, x, "x");
+    if (bias) CheckSameDtype(op, "bias", *bias, x, "x");
 }
 
 Widened::Widened(const FewTokens& tokens) {
-    const Contiguous in(tokens.x);
+    Contiguous in;
+    const void* x = in.Data(tokens.x);
     if (!tokens.normWeight) {
-        Fill(tokens.Element(), in.Data(), tokens.Tokens(), tokens.Columns());
+        Fill(tokens.Element(), x, tokens.Tokens(), tokens.Columns());
         return;
     }
-    const Contiguous weight(*tokens.normWeight);
     const std::unique_ptr<char[]> normed(new char[tokens.x.numel() * tokens.x.element_size()]);
-    native::HostKernels().rmsNorm({in.Data(), weight.Floats(), normed.get(), tokens.Element(), tokens.Columns(), tokens.epsilon}, 0,
+    native::HostKernels().rmsNorm({x, in.Floats(*tokens.normWeight), normed.get(), tokens.Element(), tokens.Columns(), tokens.epsilon}, 0,
                                   tokens.Tokens());
     Fill(tokens.Element(), normed.get(), tokens.Tokens(), tokens.Columns());
 }

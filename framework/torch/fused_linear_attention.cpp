@@ -18,12 +18,11 @@ constexpr const char* kOp = "npu_fused_linear_attention";
 
 // Of a tensor of int32 or int64.
 std::vector<int64_t> Values(const Tensor& tensor) {
-    const Contiguous in(tensor);
-    std::vector<int64_t> values(tensor.numel());
-    for (size_t i = 0; i < values.size(); ++i)
-        values[i] = tensor.scalar_type() == ScalarType::Long ? static_cast<const int64_t*>(in.Data())[i]
-                                                             : static_cast<const int32_t*>(in.Data())[i];
-    return values;
+    Contiguous in;
+    const void* data = in.Data(tensor);
+    const int64_t count = tensor.numel();
+    if (tensor.scalar_type() == ScalarType::Long) return {static_cast<const int64_t*>(data), static_cast<const int64_t*>(data) + count};
+    return {static_cast<const int32_t*>(data), static_cast<const int32_t*>(data) + count};
 }
 
 void CheckBoundaries(const std::vector<int64_t>& ends, int64_t length) {
@@ -55,13 +54,12 @@ void CheckSlots(const std::vector<int64_t>& indices, int64_t slots) {
 class CpuCall {
 public:
     CpuCall(const LinearAttentionInputs& in, const LinearAttentionAttributes& attributes, const LinearAttentionShape& shape)
-        : in_(in), attributes_(attributes), shape_(shape), weight_(in.convWeight), qkv_(Strided(in.qkv)) {
-        if (in.convBias) bias_.emplace(*in.convBias);
+        : in_(in), attributes_(attributes), shape_(shape), qkv_(Strided(in.qkv)) {
         const int64_t* strides = qkv_.strides().data();
         elementBytes_ = qkv_.element_size();
         rowStride_ = strides[0];
-        conv_ = {strides[attributes.tokenMajor ? 1 : 2], strides[attributes.tokenMajor ? 2 : 1], weight_.Data(),
-                 bias_ ? bias_->Data() : nullptr, ElementOf(qkv_), shape.convChannels, static_cast<int32_t>(shape.taps), nullptr, false};
+        conv_ = {strides[attributes.tokenMajor ? 1 : 2], strides[attributes.tokenMajor ? 2 : 1], contiguous_.Data(in.convWeight),
+                 contiguous_.Data(in.convBias), ElementOf(qkv_), shape.convChannels, static_cast<int32_t>(shape.taps), nullptr, false};
     }
 
     Tensor Run() {
@@ -91,8 +89,7 @@ private:
         const int64_t tokenOutBytes = heads.valueHeads * heads.valueDim * elementBytes_;
         const int64_t stateElements = heads.valueHeads * heads.keyDim * heads.valueDim;
         const int64_t windowBytes = WindowBytes();
-        std::optional<Contiguous> hasInitial;
-        if (in_.hasInitialState) hasInitial.emplace(*in_.hasInitialState);
+        const bool* hasInitial = static_cast<const bool*>(contiguous_.Data(in_.hasInitialState));
         char* windows = in_.convState ? static_cast<char*>(const_cast<Tensor&>(*in_.convState).mutable_data_ptr()) : nullptr;
         float* states = in_.recurrentState ? static_cast<float*>(const_cast<Tensor&>(*in_.recurrentState).mutable_data_ptr()) : nullptr;
         sequences_.reserve(shape_.sequences);
@@ -109,7 +106,7 @@ private:
             }
             sequence.window = windows && windowBytes ? windows + slot * windowBytes : nullptr;
             sequence.state = states ? states + slot * stateElements : nullptr;
-            const bool continues = !hasInitial || static_cast<const bool*>(hasInitial->Data())[i];
+            const bool continues = !hasInitial || hasInitial[i];
             if (continues) {
                 sequence.windowBefore = sequence.window;
                 sequence.stateBefore = sequence.state;
@@ -141,15 +138,11 @@ private:
 
     void RunDeltaRule() {
         const Heads& heads = attributes_.heads;
-        const Contiguous gate(in_.gate), beta(in_.beta);
-        std::optional<Contiguous> coef, bias;
-        if (attributes_.gateFold) {
-            coef.emplace(*in_.gateCoef);
-            bias.emplace(*in_.gateBias);
-        }
-        const native::DeltaRuleArgs args{conv_, gate.Data(), beta.Data(), ElementOf(in_.gate), ElementOf(in_.beta),
-                                         coef ? coef->Floats() : nullptr, bias ? bias->Floats() : nullptr, heads.keyHeads, heads.valueHeads,
-                                         heads.keyDim, heads.valueDim, attributes_.useQkL2norm, shape_.type->gate == Gate::kPerChannel};
+        const bool fold = attributes_.gateFold;
+        const native::DeltaRuleArgs args{conv_, contiguous_.Data(in_.gate), contiguous_.Data(in_.beta), ElementOf(in_.gate),
+                                         ElementOf(in_.beta), fold ? contiguous_.Floats(in_.gateCoef) : nullptr,
+                                         fold ? contiguous_.Floats(in_.gateBias) : nullptr, heads.keyHeads, heads.valueHeads, heads.keyDim,
+                                         heads.valueDim, attributes_.useQkL2norm, shape_.type->gate == Gate::kPerChannel};
         const native::Kernels& kernels = native::HostKernels();
         const int64_t strips = heads.valueHeads / heads.keyHeads * ((heads.valueDim + kernels.stripColumns - 1) / kernels.stripColumns);
         const int64_t whole = static_cast<int64_t>(sequences_.size()) * heads.keyHeads;
@@ -190,8 +183,7 @@ private:
     const LinearAttentionInputs& in_;
     const LinearAttentionAttributes& attributes_;
     const LinearAttentionShape& shape_;
-    const Contiguous weight_;
-    std::optional<Contiguous> bias_;
+    Contiguous contiguous_;
     const Tensor qkv_;
     Tensor out_;
     int64_t elementBytes_, rowStride_;

@@ -58,18 +58,13 @@ void CheckQkv(const AttnType& type, const Heads& heads, const Tensor& qkv, bool 
     CheckDtype(kOp, "qkv", qkv, {ScalarType::BFloat16, ScalarType::Half, ScalarType::Float});
 }
 
-void CheckSameDtype(const Tensor& qkv, const char* argument, const Tensor& tensor) {
-    if (tensor.scalar_type() == qkv.scalar_type()) return;
-    Fail(kOp, std::string(argument) + " must have the dtype of qkv, " + Text(qkv.scalar_type()) + ", got " + Text(tensor.scalar_type()));
-}
-
 void CheckWeights(int64_t channels, const Tensor& qkv, const Tensor& weight, const OptionalTensor& bias) {
-    CheckSameDtype(qkv, "conv_weight", weight);
+    CheckSameDtype(kOp, "conv_weight", weight, qkv, "qkv");
     const Sizes sizes = weight.sizes();
     if (sizes.size() != 3 || sizes[0] != channels || sizes[1] != 1 || sizes[2] < 1 || sizes[2] > kMaxTaps)
         Fail(kOp, "conv_weight must be [C, 1, K] with C = " + Number(channels) + " and K 1 to " + Number(kMaxTaps) + ", got " + Text(sizes));
     if (!bias) return;
-    CheckSameDtype(qkv, "conv_bias", *bias);
+    CheckSameDtype(kOp, "conv_bias", *bias, qkv, "qkv");
     if (bias->sizes() != Sizes(&channels, 1))
         Fail(kOp, "conv_bias must be [C] = [" + Number(channels) + "], got " + Text(bias->sizes()));
 }
@@ -140,7 +135,7 @@ int64_t CheckStates(const AttnType& type, const Heads& heads, const LinearAttent
     if (in.recurrentState && !HasState(type)) Fail(kOp, "attn_type " + std::string(type.name) + " has no recurrent_state");
     const bool indexed = in.stateIndices.has_value();
     if (in.convState) {
-        CheckSameDtype(in.qkv, "conv_state", *in.convState);
+        CheckSameDtype(kOp, "conv_state", *in.convState, in.qkv, "qkv");
         CheckState("conv_state", *in.convState, sequences, indexed, "C, K - 1", {channels, in.convWeight.size(2) - 1});
     }
     if (in.recurrentState) {

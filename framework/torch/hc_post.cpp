@@ -26,13 +26,8 @@ HcPostShape CheckHcPost(const HcPostInputs& in) {
         Fail(kOp, std::string(argument) + " must be " + (flat ? "[T, " : "[b, s, ") + symbols + "] = " + Text(want) +
                       " to match residual " + Text(residual) + ", got " + Text(tensor.sizes()));
     };
-    const auto sameDtype = [&](const char* argument, const Tensor& tensor, const char* other, const Tensor& like) {
-        if (tensor.scalar_type() == like.scalar_type()) return;
-        Fail(kOp, std::string(argument) + " must have the dtype of " + other + ", " + Text(like.scalar_type()) + ", got " +
-                      Text(tensor.scalar_type()));
-    };
-    sameDtype("x", in.x, "residual", in.residual);
-    sameDtype("comb", in.comb, "post", in.post);
+    CheckSameDtype(kOp, "x", in.x, in.residual, "residual");
+    CheckSameDtype(kOp, "comb", in.comb, in.post, "post");
     check("x", in.x, "d", Shape(tokens, {hidden}));
     check("post", in.post, "hc_mult", Shape(tokens, {streams}));
     check("comb", in.comb, "hc_mult, hc_mult", Shape(tokens, {streams, streams}));
@@ -46,10 +41,10 @@ namespace {
 
 Tensor HcPostCpu(const Tensor& x, const Tensor& residual, const Tensor& post, const Tensor& comb) {
     const HcPostShape shape = CheckHcPost({x, residual, post, comb});
-    const Contiguous xIn(x), residualIn(residual), postIn(post), combIn(comb);
+    Contiguous in;
     Tensor y = NewEmpty(residual, shape.y, residual.scalar_type());
     const int64_t yBytes = shape.tokens * shape.streams * shape.hidden * static_cast<int64_t>(residual.element_size());
-    const native::PostArgs args{xIn.Data(), residualIn.Data(), postIn.Data(), combIn.Data(), y.mutable_data_ptr(), ElementOf(residual),
+    const native::PostArgs args{in.Data(x), in.Data(residual), in.Data(post), in.Data(comb), y.mutable_data_ptr(), ElementOf(residual),
                                 ElementOf(post), static_cast<int32_t>(shape.streams), shape.hidden, yBytes >= kLargeResultBytes};
     const native::Kernels& kernels = native::HostKernels();
     ForTokens(shape.tokens, 2 * yBytes, [&](int64_t first, int64_t last) { kernels.post(args, first, last); });

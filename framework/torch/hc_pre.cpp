@@ -72,7 +72,7 @@ bool PreByTiles(const native::TileKernels& tiles, const native::ProjectionArgs& 
 std::tuple<Tensor, Tensor, Tensor> HcPreCpu(const Tensor& x, const Tensor& hcFn, const Tensor& hcScale, const Tensor& hcBase, int64_t hcMult,
                                             int64_t iterations, double normEps, double hcEps) {
     const HcMixingShape shape = CheckHcPre({x, hcFn, hcScale, hcBase}, {hcMult, iterations, normEps, hcEps});
-    const Contiguous xIn(x), fnIn(hcFn), scaleIn(hcScale), baseIn(hcBase);
+    Contiguous in;
     Tensor y = NewEmpty(x, shape.y, x.scalar_type());
     Tensor post = NewEmpty(x, shape.post, ScalarType::Float);
     Tensor comb = NewEmpty(x, shape.comb, ScalarType::Float);
@@ -80,13 +80,13 @@ std::tuple<Tensor, Tensor, Tensor> HcPreCpu(const Tensor& x, const Tensor& hcFn,
     const int64_t tokenBytes = hcMult * shape.hidden * static_cast<int64_t>(x.element_size());
     const int64_t perBlock = std::clamp<int64_t>(kBlockBytes / tokenBytes / native::kTokensPerBlock, 1, 4) * native::kTokensPerBlock;
     const native::Element element = ElementOf(x);
-    const native::ProjectionArgs projection{xIn.Data(), fnIn.Floats(), nullptr, element, hcMult * shape.hidden,
+    const native::ProjectionArgs projection{in.Data(x), in.Floats(hcFn), nullptr, element, hcMult * shape.hidden,
                                             static_cast<int32_t>(MixesPerToken(hcMult))};
     const native::Kernels& kernels = native::HostKernels();
-    native::PreArgs args{{nullptr, nullptr, scaleIn.Floats(), baseIn.Floats(), xIn.Data(), y.mutable_data_ptr(),
+    native::PreArgs args{{nullptr, nullptr, in.Floats(hcScale), in.Floats(hcBase), projection.x, y.mutable_data_ptr(),
                           static_cast<float*>(post.mutable_data_ptr()), static_cast<float*>(comb.mutable_data_ptr()), element,
                           static_cast<int32_t>(hcMult), shape.hidden, iterations, static_cast<float>(hcEps), yBytes >= kLargeResultBytes},
-                         fnIn.Floats(), normEps, perBlock};
+                         projection.fn, normEps, perBlock};
     // Every byte of x is multiplied MixesPerToken times: threads pay much earlier than for one that is only read.
     const int64_t bytes = yBytes * (hcMult + 1);
     if (kernels.tiles && element == native::Element::kBfloat16 && shape.tokens >= kManyTokens &&

@@ -25,9 +25,9 @@ namespace {
 
 Tensor HcPreInvRmsCpu(const Tensor& x, double epsilon) {
     const HcPreInvRmsShape shape = CheckHcPreInvRms(x, epsilon);
-    const Contiguous input(x);
+    Contiguous in;
     Tensor y = NewEmpty(x, shape.y, ScalarType::Float);
-    const native::InvRmsArgs args{input.Data(), static_cast<float*>(y.mutable_data_ptr()), ElementOf(x),
+    const native::InvRmsArgs args{in.Data(x), static_cast<float*>(y.mutable_data_ptr()), ElementOf(x),
                                   shape.elementsPerToken, epsilon};
     const int64_t bytes = shape.tokens * shape.elementsPerToken * static_cast<int64_t>(x.element_size());
     const native::Kernels& kernels = native::HostKernels();

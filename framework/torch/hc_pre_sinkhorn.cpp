@@ -32,12 +32,12 @@ std::tuple<Tensor, Tensor, Tensor> HcPreSinkhornCpu(const Tensor& mixes, const T
                                                     const Tensor& hcBase, const Tensor& x, int64_t hcMult,
                                                     int64_t iterations, double eps) {
     const HcMixingShape shape = CheckHcPreSinkhorn({mixes, rsqrt, hcScale, hcBase, x}, hcMult, iterations, eps);
-    const Contiguous mixesIn(mixes), rsqrtIn(rsqrt), scaleIn(hcScale), baseIn(hcBase), xIn(x);
+    Contiguous in;
     Tensor y = NewEmpty(x, shape.y, x.scalar_type());
     Tensor post = NewEmpty(x, shape.post, ScalarType::Float);
     Tensor comb = NewEmpty(x, shape.comb, ScalarType::Float);
     const int64_t yBytes = shape.tokens * shape.hidden * static_cast<int64_t>(x.element_size());
-    const native::SinkhornArgs args{mixesIn.Floats(), rsqrtIn.Floats(), scaleIn.Floats(), baseIn.Floats(), xIn.Data(),
+    const native::SinkhornArgs args{in.Floats(mixes), in.Floats(rsqrt), in.Floats(hcScale), in.Floats(hcBase), in.Data(x),
                                     y.mutable_data_ptr(), static_cast<float*>(post.mutable_data_ptr()),
                                     static_cast<float*>(comb.mutable_data_ptr()), ElementOf(x),
                                     static_cast<int32_t>(hcMult), shape.hidden, iterations, static_cast<float>(eps),

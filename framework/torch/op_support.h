@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
@@ -16,21 +17,19 @@
 
 namespace custom_ops {
 
-// A contiguous tensor, `tensor` itself when it is one; a copy is kept alive by this object.
+// What tensors hold, in contiguous memory. Copies, where they take some, live as long as this object; the tensors must, too.
 class Contiguous {
 public:
-    explicit Contiguous(const Tensor& tensor) : tensor_(&tensor) {
-        if (tensor.is_contiguous()) return;
-        copy_.emplace(torch::stable::contiguous(tensor));
-        tensor_ = &*copy_;
+    const void* Data(const Tensor& tensor) {
+        if (tensor.is_contiguous()) return tensor.const_data_ptr();
+        return copies_.emplace_back(torch::stable::contiguous(tensor)).const_data_ptr();
     }
-    Contiguous(const Contiguous&) = delete;
-    const void* Data() const { return tensor_->const_data_ptr(); }
-    const float* Floats() const { return static_cast<const float*>(Data()); }
+    const void* Data(const std::optional<Tensor>& tensor) { return tensor ? Data(*tensor) : nullptr; }
+    template <typename T>
+    const float* Floats(const T& tensor) { return static_cast<const float*>(Data(tensor)); }
 
 private:
-    const Tensor* tensor_;
-    std::optional<Tensor> copy_;
+    std::vector<Tensor> copies_;
 };
 
 // Uninitialised, contiguous, on the device of `like`. The direct C call: half the time of a dispatcher round trip. On the CPU, from
