@@ -61,7 +61,7 @@ public:
         const uint64_t all = static_cast<uint64_t>(plan_.sequences) * Heads();
         for (uint64_t item = core; item < all; item += plan_.usedCores) {
             const Sequence sequence = Rows::sequences_.Get(static_cast<uint32_t>(item / Heads()));
-            if (sequence.kind != SequenceKind::kLive || (sequence.tokens == 0 && !sequence.fresh)) continue;
+            if (!sequence.StoresConvState()) continue;
             const uint32_t head = static_cast<uint32_t>(item % Heads());
             const ConvGroup group = GroupOf(head);
             AscendC::LocalTensor<T> in = inQue_.template AllocTensor<T>();
@@ -145,7 +145,7 @@ private:
         const ConvGroup group = GroupOf(unit.head);
         AscendC::LocalTensor<T> in = inQue_.template DeQue<T>();
         FenceVector();  // the unit before
-        if (unit.newHead) Prepare::UnpackWeights(Prepare::valueWeights_, in, group);
+        if (unit.newHead) Prepare::Unpack(Prepare::valueWeights_, in, group);
         Prepare::FillOldRows(in, group, unit.sequence, unit.firstToken);
         Prepare::Convolve(values_, in, group, Prepare::valueWeights_, unit.tokens);
         inQue_.FreeTensor(in);
@@ -258,7 +258,7 @@ private:
     // Rows of the result of a sequence that is not live: zeros or NaN.
     __aicore__ inline void FillResult(const Unit& unit) {
         const uint32_t head = unit.head - 2 * plan_.keyHeads, dim = plan_.valueDim;
-        FillRows<T>(outQue_, scratch_, unit.tokens * dim, unit.sequence.kind == SequenceKind::kPadding ? 0.0f : QuietNan());
+        FillRows<T>(outQue_, scratch_, unit.tokens * dim, unit.sequence.Fill());
         const AscendC::LocalTensor<T> out = outQue_.template DeQue<T>();
         const uint64_t row = (unit.sequence.firstRow + unit.firstToken) * plan_.valueHeads + head;
         CopyRowsOut(Rows::attnOut_[row * dim], out, unit.tokens, dim, plan_.valueHeads * dim);

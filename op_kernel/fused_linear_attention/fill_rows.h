@@ -2,15 +2,11 @@
 #pragma once
 
 #include "../common/rows_membase.h"
+#include "sequences.h"
 
 namespace hc {
 
 using OutQue = AscendC::TQue<AscendC::TPosition::VECOUT, 1>;
-
-__aicore__ inline float QuietNan() {
-    const uint32_t bits = 0x7fc00000u;
-    return *reinterpret_cast<const float*>(&bits);
-}
 
 // `count` equal elements into the queue; 16-bit ones by way of as many floats of scratch.
 template <typename T>

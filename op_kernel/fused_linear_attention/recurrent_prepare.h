@@ -111,38 +111,16 @@ protected:
 
     __aicore__ inline void TakeWeights(const AscendC::LocalTensor<T>& in, const Step& step) {
         FenceVector();
-        if (step.newKeyHead) UnpackWeights(keyWeights_, in, Rows::Keys());
-        if (step.newValueHead) UnpackWeights(valueWeights_, in, Rows::Values(step));
+        if (step.newKeyHead) Unpack(keyWeights_, in, Rows::Keys());
+        if (step.newValueHead) Unpack(valueWeights_, in, Rows::Values(step));
+    }
+
+    __aicore__ inline void Unpack(const AscendC::LocalTensor<float>& weights, const AscendC::LocalTensor<T>& in, const ConvGroup& group) {
+        UnpackWeights(weights, window_, in, weightOffsets_, group, plan_.taps, hasBias_);
     }
 
     __aicore__ inline void FillOut(const Step& step) {
-        const float value = step.sequence.kind == SequenceKind::kPadding ? 0.0f : QuietNan();
-        FillRows<T>(outQue_, scratch_, step.tokens * RowPitch<T>(step.columns), value);
-    }
-
-    // weights[j] = tap j of all channels, weights[K] = bias
-    __aicore__ inline void UnpackWeights(const AscendC::LocalTensor<float>& weights, const AscendC::LocalTensor<T>& in,
-                                         const ConvGroup& group) {
-        const uint32_t count = plan_.taps * group.rowPitch;
-        AscendC::LocalTensor<T> planes;
-        if constexpr (kNarrow) planes = window_.template ReinterpretCast<T>();
-        else planes = weights;
-        AscendC::Duplicate(AsBits(planes), Bits<T>(0), static_cast<int32_t>(count));
-        FenceVector();
-        for (uint32_t part = 0; part < group.parts; ++part)
-            for (uint32_t tap = 0; tap < plan_.taps; ++tap)
-                AscendC::Gather(AsBits(planes[tap * group.rowPitch + part * group.partPitch]),
-                                AsBits(in[group.weights + part * group.weightStride]), weightOffsets_,
-                                tap * static_cast<uint32_t>(sizeof(T)), group.channels);
-        FenceVector();
-        const AscendC::LocalTensor<float> bias = weights[count];
-        if constexpr (kNarrow) {
-            AscendC::Cast(weights, planes, AscendC::RoundMode::CAST_NONE, count);
-            if (hasBias_) AscendC::Cast(bias, in[group.bias], AscendC::RoundMode::CAST_NONE, group.rowPitch);
-        } else if (hasBias_) {
-            AscendC::DataCopy(bias, in[group.bias], group.rowPitch);
-        }
-        FenceVector();
+        FillRows<T>(outQue_, scratch_, step.tokens * RowPitch<T>(step.columns), step.sequence.Fill());
     }
 
     // The window's rows that lie before the sequence. Ends fenced.
@@ -151,15 +129,10 @@ protected:
         const uint32_t old = Rows::OldRows(firstToken);
         if (old == 0) return;
         const AscendC::LocalTensor<T> window = in[group.rows];
-        AscendC::Duplicate(AsBits(window), Bits<T>(0), static_cast<int32_t>(old * group.rowPitch));
-        FenceVector();
-        if (!Rows::ReadsConvState(sequence)) return;
-        for (uint32_t part = 0; part < group.parts; ++part)
-            for (uint32_t row = 0; row < old; ++row)
-                AscendC::Gather(AsBits(window[row * group.rowPitch + part * group.partPitch]),
-                                AsBits(in[group.states + part * group.stateStride]), stateOffsets_,
-                                (firstToken + row) * static_cast<uint32_t>(sizeof(T)), group.channels);
-        FenceVector();
+        if (Rows::ReadsConvState(sequence))
+            GatherRows(window, in[group.states], group.stateStride, stateOffsets_, group, firstToken, old);
+        else
+            ClearRows(window, group, old);
     }
 
     // y[t] = silu(bias + sum over j of weights[j] * window[t + j])

@@ -5,21 +5,11 @@
 //   CopyOut  rows of the result; after a piece's last token its state. The conv_state leaves with Compute, which has the input's rows
 #pragma once
 
-#include "conv_copy.h"
+#include "conv_group.h"
 #include "fill_rows.h"
 #include "recurrent_steps.h"
 
 namespace hc {
-
-// Channels of the convolution that are worked on together: q | k, or v.
-struct ConvGroup {
-    uint32_t parts;    // 2: q and k
-    uint32_t channels;  // of a part
-    uint32_t partPitch;
-    uint32_t rowPitch;  // parts * partPitch
-    // in one step's input
-    uint32_t rows, states, stateStride, weights, weightStride, bias;
-};
 
 template <typename Kernel, typename T, typename G>
 class RecurrentRows {
@@ -259,7 +249,7 @@ protected:
         for (uint64_t item = core; item < items; item += plan_.usedCores) {
             const Sequence sequence = sequences_.Get(static_cast<uint32_t>(item / plan_.keyHeads));
             const uint32_t keyHead = static_cast<uint32_t>(item % plan_.keyHeads);
-            if (sequence.kind != SequenceKind::kLive || (sequence.tokens == 0 && !sequence.fresh)) continue;
+            if (!sequence.StoresConvState()) continue;
             AscendC::LocalTensor<T> in = inQue_.template AllocTensor<T>();
             CopyWindow(in, keys, KeyChannel(keyHead, 0), sequence, sequence.tokens, 0);
             inQue_.EnQue(in);

@@ -25,6 +25,11 @@ struct LinearAttentionTensors {
     GM_ADDR recurrentStateOut;
 };
 
+__aicore__ inline float QuietNan() {
+    const uint32_t bits = 0x7fc00000u;
+    return *reinterpret_cast<const float*>(&bits);
+}
+
 enum class SequenceKind : uint8_t {
     kLive,
     kPadding,  // slot -1: rows of zeros, no state
@@ -37,6 +42,11 @@ struct Sequence {
     uint32_t slot;
     SequenceKind kind;
     bool fresh;  // starts from zeros
+
+    // Without tokens only zeros are new.
+    __aicore__ inline bool StoresConvState() const { return kind == SequenceKind::kLive && (tokens != 0 || fresh); }
+    // What its rows of the result are unless it is live.
+    __aicore__ inline float Fill() const { return kind == SequenceKind::kPadding ? 0.0f : QuietNan(); }
 };
 
 class Sequences {

@@ -4,6 +4,7 @@
 // several cores share a sequence, conv_state is written after all have read it.
 #pragma once
 
+#include "conv_group.h"
 #include "conv_rows.h"
 #include "fill_rows.h"
 #include "short_conv_steps.h"
@@ -90,6 +91,10 @@ private:
         }
     }
 
+    // `rows` are those of B: the window's have a buffer of their own.
+    __aicore__ inline ConvGroup Group(const ConvStep& step) const {
+        return {1, step.columns, pitch_, pitch_, 0, ub_.inStates, 0, ub_.inWeights, 0, ub_.inBias};
+    }
     // Rows of the window that the span's first step cannot take from the sequence itself.
     __aicore__ inline uint32_t OldRows(uint32_t firstToken) const { return firstToken < history_ ? history_ - firstToken : 0; }
     // Rows of B and x that a step loads before its tokens.
@@ -124,38 +129,17 @@ private:
 
     __aicore__ inline void Compute(const ConvStep& step) {
         if (!step.live) {
-            FillRows<T>(outQue_, planes_, step.tokens * pitch_, step.sequence.kind == SequenceKind::kPadding ? 0.0f : QuietNan());
+            FillRows<T>(outQue_, planes_, step.tokens * pitch_, step.sequence.Fill());
             return;
         }
         AscendC::LocalTensor<T> in = inQue_.template DeQue<T>();
         FenceVector();  // the step before
-        if (step.newColumns) UnpackWeights(in, step.columns);
+        if (step.newColumns) UnpackWeights(weights_, planes_, in, weightOffsets_, Group(step), plan_.taps, hasBias_);
         FillWindow(in, step, step.tokens);
         if (plan_.wholeItems != 0 && keeps_ && step.lastOfSequence) Keep(step.columns, step.tokens);
         if (step.tokens != 0) Convolve(in, step.tokens);
         inQue_.FreeTensor(in);
         if (step.tokens != 0) CarryWindow(step.tokens);
-    }
-
-    // weights_[j] = tap j of all channels, weights_[K] = bias
-    __aicore__ inline void UnpackWeights(const AscendC::LocalTensor<T>& in, uint32_t columns) {
-        const uint32_t count = plan_.taps * pitch_;
-        AscendC::LocalTensor<T> planes;
-        if constexpr (kNarrow) planes = planes_.template ReinterpretCast<T>();
-        else planes = weights_;
-        AscendC::Duplicate(AsBits(planes), Bits<T>(0), static_cast<int32_t>(count));
-        FenceVector();
-        for (uint32_t tap = 0; tap < plan_.taps; ++tap)
-            AscendC::Gather(AsBits(planes[tap * pitch_]), AsBits(in[ub_.inWeights]), weightOffsets_,
-                            tap * static_cast<uint32_t>(sizeof(T)), columns);
-        FenceVector();
-        if constexpr (kNarrow) {
-            AscendC::Cast(weights_, planes, AscendC::RoundMode::CAST_NONE, count);
-            if (hasBias_) AscendC::Cast(weights_[count], in[ub_.inBias], AscendC::RoundMode::CAST_NONE, RowPitch<T>(columns));
-        } else if (hasBias_) {
-            AscendC::DataCopy(weights_[count], in[ub_.inBias], RowPitch<T>(columns));
-        }
-        FenceVector();
     }
 
     // The window's rows that the step adds: B * x rounded to T, at a sequence's start after its conv_state. Ends fenced.
@@ -180,13 +164,10 @@ private:
     __aicore__ inline void FillOldRows(const AscendC::LocalTensor<T>& in, const ConvStep& step) {
         const uint32_t old = OldRows(step.firstToken);
         if (old == 0) return;
-        AscendC::Duplicate(AsBits(window_), Bits<T>(0), static_cast<int32_t>(old * pitch_));
-        FenceVector();
-        if (!keeps_ || step.sequence.fresh) return;
-        for (uint32_t row = 0; row < old; ++row)
-            AscendC::Gather(AsBits(window_[row * pitch_]), AsBits(in[ub_.inStates]), stateOffsets_,
-                            (step.firstToken + row) * static_cast<uint32_t>(sizeof(T)), step.columns);
-        FenceVector();
+        if (keeps_ && !step.sequence.fresh)
+            GatherRows(window_, in[ub_.inStates], 0, stateOffsets_, Group(step), step.firstToken, old);
+        else
+            ClearRows(window_, Group(step), old);
     }
 
     // out[t] = C[t] * (bias + sum over j of weights[j] * window[t + j])
@@ -251,7 +232,7 @@ private:
         for (uint32_t index = part; index < plan_.sequences; index += ub_.parts) {
             ConvStep step{};
             step.sequence = sequences_.Get(index);
-            if (step.sequence.kind != SequenceKind::kLive || (step.sequence.tokens == 0 && !step.sequence.fresh)) continue;
+            if (!step.sequence.StoresConvState()) continue;
             step.column = column;
             step.columns = Min(plan_.valueTile, plan_.valueDim - column);
             step.firstToken = step.sequence.tokens;
