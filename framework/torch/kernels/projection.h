@@ -26,21 +26,6 @@ private:
     Float* const data_;
 };
 
-// kLanes consecutive elements in their order.
-static inline Float LoadFloats(const float* from) { return LoadVector<Float>(from); }
-static inline Float LoadFloats(const Float16* from) { return FromFloat16(LoadVector<Bits16>(from)); }
-static inline Float LoadFloats(const Bfloat16* from) {
-    return BitCast<Float>(__builtin_convertvector(LoadVector<Bits16>(from), Uint) << 16);
-}
-
-// The last `count` < kLanes elements of a row, followed by zeros.
-template <typename T>
-static inline Float LoadFloatsPart(const T* from, int64_t count) {
-    T padded[kLanes] = {};
-    std::memcpy(padded, from, count * sizeof(T));
-    return LoadFloats(padded);
-}
-
 template <typename T>
 class Projection {
 public:
@@ -84,7 +69,7 @@ private:
     void Chunk(int64_t first, int64_t vectors) {
         for (int64_t token = 0; token < tokens_; ++token) {
             const T* from = x_ + token * args_.elementsPerToken + first;
-            for (int64_t k = 0; k < vectors; ++k) wide_[token * kWideStride + k] = LoadFloats(from + k * kLanes);
+            for (int64_t k = 0; k < vectors; ++k) wide_[token * kWideStride + k] = Load(from + k * kLanes);
         }
         for (int row = 0; row < rows_; row += kTileRows) {
             const float* fn[kTileRows];  // past the last row: that one again, its sums are not used
@@ -120,8 +105,8 @@ private:
     // The last `count` < kLanes columns.
     void Rest(int64_t first, int64_t count) {
         for (int64_t token = 0; token < tokens_; ++token) {
-            const Float value = LoadFloatsPart(x_ + token * args_.elementsPerToken + first, count);
-            for (int row = 0; row < rows_; ++row) sums_[token * stride_ + row] += value * LoadFloatsPart(Fn(row) + first, count);
+            const Float value = LoadFirst(x_ + token * args_.elementsPerToken + first, count);
+            for (int row = 0; row < rows_; ++row) sums_[token * stride_ + row] += value * LoadFirst(Fn(row) + first, count);
         }
     }
 };
