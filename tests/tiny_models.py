@@ -124,6 +124,16 @@ def save(model_type: str, folder, seed: int = 0, **changes):
     return model
 
 
+def byte_tokenizer(texts: list[str], vocab_size: int, special: list[str], **settings):
+    """A byte-level BPE tokenizer learned from `texts`; settings: of PreTrainedTokenizerFast."""
+    tokenizers = pytest.importorskip("tokenizers")
+    from transformers import PreTrainedTokenizerFast
+
+    learned = tokenizers.ByteLevelBPETokenizer()
+    learned.train_from_iterator(texts, vocab_size=vocab_size, min_frequency=1, special_tokens=special, show_progress=False)
+    return PreTrainedTokenizerFast(tokenizer_object=learned._tokenizer, **settings)
+
+
 SMALL = dict(COMMON, depth=2, num_heads=4, embed_dim=32, out_hidden_size=32, head_dim=8, num_experts=4, num_local_experts=4,
              num_experts_per_tok=2, moe_intermediate_size=12, shared_expert_intermediate_size=12, linear_key_head_dim=8,
              linear_value_head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4, d_model=32, encoder_layers=2,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import NamedTuple
 
 import click
 
 from .cli_onboard import map_dirs, printable
+from .cli_progress import bar, step
 from .onboarding import OnboardingError
 
 _FINDINGS = 1
@@ -62,11 +62,9 @@ def verify(model_dir, map_dirs, dtype, batch, length, seed, html):
     """
     from .onboarding.verify import verify as compare
 
-    def progress(step):
-        if sys.stderr.isatty():
-            click.echo(f"{step} ...", err=True)
-
-    report = compare(model_dir, map_dirs=map_dirs, dtype=_dtype(dtype), batch=batch, length=length, seed=seed, progress=progress)
+    with bar("weights") as loading:
+        report = compare(model_dir, map_dirs=map_dirs, dtype=_dtype(dtype), batch=batch, length=length, seed=seed, progress=step,
+                         loading=loading)
     click.echo(printable(str(report)))
     if html:
         from .onboarding.page import page
@@ -104,7 +102,8 @@ def _load(model_dir, map_dirs, dtype, threads) -> _Loaded:
         torch.set_num_threads(threads)
     source = open_source(model_dir, map_dirs)  # first what is small and may be wrong
     text = Text(model_dir)
-    model = load(source, dtype=_dtype(dtype) if dtype else None)
+    with bar("loading") as progress:
+        model = load(source, dtype=_dtype(dtype) if dtype else None, progress=progress)
     return _Loaded(text, model, model.architecture.vocab, source.found.get("max_position_embeddings"))
 
 
@@ -114,7 +113,9 @@ def _load_mnn(model_dir, path, dtype, threads) -> _Loaded:
 
     if dtype:
         raise click.UsageError("--dtype is of the checkpoint's weights; an export has its own")
-    text, model = Text(model_dir), MnnModel(path, threads or 1)
+    text = Text(model_dir)
+    step(f"loading {path}")
+    model = MnnModel(path, threads or 1)
     if len(text.tokenizer) > model.vocab:
         raise click.UsageError(f"--mnn: {path} knows {model.vocab} tokens, the tokenizer of {model_dir} has {len(text.tokenizer)}")
     return _Loaded(text, model, model.vocab, None)
@@ -216,8 +217,8 @@ def perplexity(model_dir, file, context, stride, max_tokens, html, map_dirs, dty
     ids = _tokens(text.encode(content)[:max_tokens], vocab, model_dir)
     _note_positions(min(context, len(ids)), positions)
     try:
-        with click.progressbar(length=1000, label="reading", file=sys.stderr) as bar:
-            result = measure(model, ids, context, stride, lambda done, of: bar.update(done * 1000 // of - bar.pos))
+        with bar("reading") as progress:
+            result = measure(model, ids, context, stride, progress)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     click.echo(str(result))

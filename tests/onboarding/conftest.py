@@ -35,6 +35,32 @@ def folders(saved):
 
 
 @pytest.fixture(scope="module")
+def text_dir(tmp_path_factory):
+    """The folder of a small hybrid model with a tokenizer."""
+    from tiny_models import build_variant, byte_tokenizer
+
+    folder = tmp_path_factory.mktemp("text")
+    byte_tokenizer(["the sea is wide, the sky is blue"] * 3, 300, ["</s>"], eos_token="</s>").save_pretrained(folder)
+    build_variant("lfm2", vocab_size=320).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def mnn_files(folders, tmp_path_factory):
+    """Variant of tiny_models -> its file."""
+    from custom_ops.onboarding.export import export
+
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = tmp_path_factory.mktemp(name) / "model.mnn"
+            export(folders(name), "mnn", made[name])
+        return made[name]
+    return get
+
+
+@pytest.fixture(scope="module")
 def gguf_folders(tmp_path_factory):
     """Model of gguf_models -> the folder it is saved in."""
     from gguf_models import save_model

@@ -74,21 +74,6 @@ def test_verify_with_the_wrong_pairing(model_dir, tmp_path):
 # --- generate, perplexity
 
 
-@pytest.fixture(scope="module")
-def text_dir(tmp_path_factory):
-    """A model with a byte-level tokenizer."""
-    tokenizers = pytest.importorskip("tokenizers")
-    from transformers import PreTrainedTokenizerFast
-
-    folder = tmp_path_factory.mktemp("text")
-    trained = tokenizers.ByteLevelBPETokenizer()
-    trained.train_from_iterator(["the sea is wide, the sky is blue"] * 3, vocab_size=300, min_frequency=1, special_tokens=["</s>"],
-                                show_progress=False)
-    PreTrainedTokenizerFast(tokenizer_object=trained._tokenizer, eos_token="</s>").save_pretrained(folder)
-    build_variant("lfm2", vocab_size=320).save_pretrained(folder)
-    return folder
-
-
 def test_generate(text_dir):
     done = run("generate", text_dir, "-p", "the sea", "-n", 12, "--ignore-eos", "--threads", 1)
     assert done.exit_code == 0, done.output

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 pytest.importorskip("transformers")  # the extra `onboard`
-from tiny_models import build_variant  # noqa: E402
+from tiny_models import build_variant, byte_tokenizer  # noqa: E402
 from transformers import (LogitsProcessorList, MinPLogitsWarper, RepetitionPenaltyLogitsProcessor, TemperatureLogitsWarper,  # noqa: E402
                           TopKLogitsWarper, TopPLogitsWarper)
 
@@ -26,15 +26,9 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """Model directories with a byte-level tokenizer, and transformers' models."""
-    tokenizers = pytest.importorskip("tokenizers")
-    from transformers import PreTrainedTokenizerFast
-
-    trained = tokenizers.ByteLevelBPETokenizer()
-    trained.train_from_iterator([WORDS * 3], vocab_size=VOCAB, min_frequency=1, special_tokens=["<pad>", "<s>", "</s>"],
-                                show_progress=False)
     template = "{% for m in messages %}<s>{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"
-    fast = PreTrainedTokenizerFast(tokenizer_object=trained._tokenizer, eos_token="</s>", bos_token="<s>", pad_token="<pad>",
-                                   chat_template=template)
+    fast = byte_tokenizer([WORDS * 3], VOCAB, ["<pad>", "<s>", "</s>"], eos_token="</s>", bos_token="<s>", pad_token="<pad>",
+                          chat_template=template)
     made = {}
 
     def get(name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .errors import OnboardingError
 from .model import LlmModel
+from .progress import Progress, untold
 
 _ROWS = 64  # positions whose logits exist at a time: a vocabulary is large
 
@@ -51,7 +52,7 @@ def windows(count: int, context: int, stride: int) -> list[tuple[int, int, int]]
 
 @torch.no_grad()
 def perplexity(model: LlmModel, tokens: Sequence[int], context: int = 512, stride: int | None = None,
-               progress: Callable[[int, int], None] = lambda done, of: None) -> Perplexity:
+               progress: Progress = untold) -> Perplexity:
     """Of a text's tokens; stride: tokens that are new in a window, default half of the context.
 
     progress: called with (windows done, windows). Sums in float64.

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from .locate import Finding, locate
 from .model import LlmModel
+from .progress import Progress, untold
 from .source import Source, open_source
 from .taps import CHECKPOINTS, Reference, checkpoints
 from .weights import load
@@ -103,13 +104,14 @@ class Report:
 
 
 def verify(model_dir: str | Path, *, map_dirs: Iterable[str | Path] = (), dtype: torch.dtype = torch.float32, batch: int = 2,
-           length: int = 48, seed: int = 0, tokens: Tensor | None = None, progress: Callable[[str], None] = lambda step: None) -> Report:
+           length: int = 48, seed: int = 0, tokens: Tensor | None = None, progress: Callable[[str], None] = lambda step: None,
+           loading: Progress = untold) -> Report:
     """Loads both models from the folder and compares them.
 
     Args:
         dtype:  of both models.
         batch, length, seed: of random prompts; `tokens` [B, L] takes their place. The last token is the one that is decoded.
-        progress: called with what begins.
+        progress: called with what begins; loading: as `progress` of weights.load, while LlmModel is loaded.
     Raises: OnboardingError where either model cannot be loaded.
     """
     source = open_source(model_dir, map_dirs)
@@ -117,7 +119,7 @@ def verify(model_dir: str | Path, *, map_dirs: Iterable[str | Path] = (), dtype:
         vocab = source.shape(source.paths.model["embed"] + ".weight")[0]
         tokens = torch.randint(vocab, (batch, length + 1), generator=torch.Generator().manual_seed(seed))
     progress("loading LlmModel")
-    model = load(source, dtype=dtype)
+    model = load(source, dtype=dtype, progress=loading)
     progress("loading transformers' model")
     return compare(model, Reference(source, dtype), source, tokens, progress)
 

@@ -20,11 +20,11 @@ from .build import build_architecture, expert_names
 from .errors import OnboardingError
 from .model import LlmModel
 from .names import LayerPaths
+from .progress import Progress, untold
 from .shapes import experts_layout
 from .source import Source, open_source
 
-
-_AT_ONCE = 2**20  # values
+_AT_ONCE = 2**20  # values that require_finite looks at
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,12 @@ class Plan:
             raise OnboardingError("\n".join([f"{what}: the weights do not fit the model", *shown]))
 
 
-def load(model: str | Path | Source, *, map_dirs: Iterable[str | Path] = (), dtype: torch.dtype | None = None, device=None) -> LlmModel:
+def load(model: str | Path | Source, *, map_dirs: Iterable[str | Path] = (), dtype: torch.dtype | None = None, device=None,
+         progress: Progress = untold) -> LlmModel:
     """The LlmModel of a model directory, with its weights.
 
-    dtype: of the parameters; default that of the checkpoint's embedding. Norms are float32 always.
+    dtype:    of the parameters; default that of the checkpoint's embedding. Norms are float32 always.
+    progress: called with the bytes of the checkpoint read so far and those to read.
     Reads one tensor at a time: the peak is the model and its largest tensor.
     Raises OnboardingError with the three lists of Plan where they are not empty, before a weight is read; and where a weight is not finite.
     """
@@ -105,13 +107,15 @@ def load(model: str | Path | Source, *, map_dirs: Iterable[str | Path] = (), dty
     plan.require(str(source.checkpoint.folder))
     result.to_empty(device=device or "cpu")
     result.tie()
-    fill(result, source, plan)
+    fill(result, source, plan, progress)
     return result.eval().requires_grad_(False)
 
 
 @torch.no_grad()
-def fill(model: LlmModel, source: Source, plan: Plan) -> None:
+def fill(model: LlmModel, source: Source, plan: Plan, progress: Progress = untold) -> None:
     parameters = dict(model.named_parameters())
+    tensors = source.checkpoint.tensors
+    done, whole = 0, sum(tensors[name].nbytes for name in plan.pieces)
     for name, pieces in plan.pieces.items():
         tensor = source.checkpoint.read(name)
         require_finite(tensor, name, source)
@@ -119,6 +123,8 @@ def fill(model: LlmModel, source: Source, plan: Plan) -> None:
             place = parameters[piece.target]
             (place if piece.where is None else place[piece.where]).copy_(piece.apply(tensor))
         source.checkpoint.forget(name)
+        done += tensors[name].nbytes
+        progress(done, whole)
     source.checkpoint.close()
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..errors import OnboardingError, nearest
 from ..output import atomic
+from ..progress import Progress, untold
 from ..source import Source, open_source
 
 #: format -> module of this package
@@ -30,13 +31,14 @@ class Report:
     tensors: int = 0
     nbytes: int = 0
     notes: list[str] = field(default_factory=list)
-    progress: Callable[[int, int], None] = lambda done, of: None
+    progress: Progress = untold
 
 
 def export(model_dir: str | Path, format: str, output: str | Path, *, map_dirs: Iterable[str | Path] = (), overwrite: bool = False,
-           progress: Callable[[int, int], None] | None = None, **options) -> Report:
+           progress: Progress = untold, **options) -> Report:
     """Writes the model of a directory in another format.
 
+    progress: called with the tensors written so far and their number.
     options:  of the format; see its module's `write`.
     Raises OnboardingError where the format is not known, the output exists (without `overwrite`) or cannot be written, the model is
     damaged, or it does something that the format cannot say. Nothing is then left at `output`.
@@ -45,7 +47,7 @@ def export(model_dir: str | Path, format: str, output: str | Path, *, map_dirs: 
         raise OnboardingError(f"format {format!r} is not known; {nearest(format, FORMATS)}")
     writer = importlib.import_module(FORMATS[format], __name__)
     with atomic(output, overwrite) as beside:
-        report = Report(Path(output), beside, **({} if progress is None else {"progress": progress}))
+        report = Report(Path(output), beside, progress=progress)
         path, source = beside(""), open_source(model_dir, map_dirs)
         _require_other(report.output, source)
         writer.write(source, path, report=report, **options)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from ...cli_onboard import map_dirs, printable
+from ...cli_progress import bar
 from . import FORMATS, export
 
 
@@ -44,7 +43,7 @@ def command(model_dir, format, output, type, no_tokenizer, pre, exporter, fold_g
                                  "--no-function": ("function", False if no_function else None)}}
     _refuse_others(given, format)
     options = {name: value for name, value in given[format].values() if value is not None}
-    with _bar() as progress:
+    with bar("tensors") as progress:
         report = export(model_dir, format, output, map_dirs=map_dirs, overwrite=force, progress=progress, **options)
     for note in report.notes:
         click.echo(f"note: {printable(note)}", err=True)
@@ -56,20 +55,3 @@ def _refuse_others(given: dict[str, dict], format: str) -> None:
         for option, (_, value) in options.items():
             if other != format and value is not None:
                 raise click.UsageError(f"{option} is for --format {other}, not for {format}")
-
-
-class _bar:
-    """Progress on a terminal, nothing elsewhere."""
-
-    def __enter__(self):
-        self._bar = None
-        return self._show if sys.stderr.isatty() else None
-
-    def _show(self, done: int, of: int) -> None:
-        if self._bar is None:
-            self._bar = click.progressbar(length=of, label="tensors", file=sys.stderr)
-        self._bar.update(1)
-
-    def __exit__(self, *error):
-        if self._bar is not None:
-            self._bar.render_finish()
