@@ -83,7 +83,7 @@ def test_answers_of_a_hybrid_model(saved):
     assert "q_proj also holds an output gate per head" in told["attention"] and "gated delta rule: out_proj" in told["attention"]
     assert told["rotation"] == "theta 10000, 2 of 8 elements of a head, half pairs\nnorm of query and key before the rotation"
     assert "weight used as 1 + w" in told["norm weights"] and "norm inside the delta rule: weight used as w" in told["norm weights"]
-    assert told["experts"].splitlines() == ["4 experts, softmax, then the top 2", "one tensor per expert and matrix",
+    assert told["experts"].splitlines() == ["4 experts, k = 2: softmax over all experts, then the top k", "one tensor per expert and matrix",
                                             "chosen weights divided by their sum", "a shared expert beside them, gated"]
     assert told["block by block"] == "linear_attention: blocks 0-2\nfull_attention: block 3"
     assert told["carried state"] == ("linear_attention: convolution state [64, 3] and recurrent state [4, 8, 8]\n"
@@ -93,7 +93,7 @@ def test_answers_of_a_hybrid_model(saved):
 def test_answers_of_other_forms(saved):
     gemma = answers(saved("gemma2"))
     assert gemma["head"] == "tied: the head is the embedding" and gemma["weight paths"].endswith("lm: tied to embed")
-    assert gemma["residual form"] == ("four norms: x + norm(attn(norm(x))), then x + norm(mlp(norm(x)))\n"
+    assert gemma["residual form"] == ("four norm: x + n2(attn(n1(x))), then x + n4(mlp(n3(x)))\n"
                                       "embedding times sqrt_hidden, logits capped at 30")
     assert "sliding_attention: keys and values, 32 numbers a token, of the last 16 tokens" in gemma["carried state"]
     gpt = answers(saved("gpt_oss"))
@@ -117,7 +117,7 @@ def test_answers_of_gemma4(tmp_path):
     assert "every head of the value is normed, without weight" in dense["attention"] and "projected key" not in dense["attention"]
     assert "the value is the projected key, before norm and rotation, in 1, 3" in experts["attention"]
     assert "experts beside the dense MLP with norms of their own" in experts["residual form"]
-    assert experts["experts"].splitlines() == ["4 experts, softmax, then the top 2", "fused 3-D tensors, halves",
+    assert experts["experts"].splitlines() == ["4 experts, k = 2: softmax over all experts, then the top k", "fused 3-D tensors, halves",
                                                "chosen weights divided by their sum", "times a factor of each expert",
                                                "beside the dense MLP"]
     assert dense["experts"] == "no experts" and "1, 3" in experts["block by block"]

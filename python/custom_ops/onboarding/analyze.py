@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -109,16 +110,9 @@ def analyze(model_dir: str | Path, map_dirs: Iterable[str | Path] = ()) -> Analy
     if family is not None and any(check.state == WRONG for check in (checks[0], checks[2], checks[3])):
         proposal = _improvement(propose(family.ids[0] if not model_type else model_type, config, shapes, maps), found, paths)
     answers = questions.answers(questions.Subject(used, config, found, paths, known)) if used and found else []
-    parameters = sum(_product(shape) for shape in known.values())
+    parameters = sum(map(math.prod, known.values()))
     return Analysis(folder, model_type, used, family is not None, unknown, tiers.evaluate(config, used, found, shapes), answers, checks,
                     proposal, parameters, nbytes)
-
-
-def _product(shape) -> int:
-    result = 1
-    for size in shape:
-        result *= size
-    return result
 
 
 def _improvement(proposal: Proposal | None, found: ConfigValues | None, paths: Paths) -> Proposal | None:

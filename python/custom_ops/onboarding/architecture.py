@@ -15,8 +15,8 @@ RESIDUAL_MODES = {
     "parallel": "x + attn(n1(x)) + mlp(n1(x)); with a second norm mlp(n2(x))",
     "four_norm": "x + n2(attn(n1(x))), then x + n4(mlp(n3(x)))",
     "post_norm": "x + n2(attn(x)), then x + n4(mlp(x))",
-    "depth_scaled": "x + f attn(n1(x)), then x + f mlp(n2(x))",
-    "alpha": "f n1(x) + attn(n1(x)), then f n2(x) + mlp(n2(x))",
+    "depth_scaled": "x + f attn(n1(x)), then x + f mlp(n2(x)); f = scale_depth / sqrt(layers)",
+    "alpha": "f n1(x) + attn(n1(x)), then f n2(x) + mlp(n2(x)); f = sqrt(2 layers)",
     "hyper_connection": "n streams; each sub-layer between hc_pre and hc_post, norms as in standard",
 }
 ROUTINGS = {

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from .report import ConfigValues, Unresolved
 from .vocabulary import COUNT, wrong_kind
 
+SHARED = ("k_proj", "v_proj", "k_norm")  # parts of attention that a block which uses those of an earlier one does not have
 _OWN = ("num_key_value_heads", "head_dim")  # what per_layer_config may say
 
 
@@ -54,7 +55,7 @@ def value_is_key(found: ConfigValues, layer: int) -> bool:
 def lacking(found: ConfigValues, layer: int) -> tuple[str, ...]:
     """Parts of attention that this block does not have."""
     if shared_from(found, layer) is not None:
-        return "k_proj", "v_proj", "k_norm"
+        return SHARED
     return ("v_proj",) if value_is_key(found, layer) else ()
 
 

@@ -17,7 +17,7 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-from .errors import OnboardingError, nearest
+from .errors import OnboardingError, nearest, some
 
 # dtype of the header -> (torch name, bytes per element); what torch has no name for cannot be read
 DTYPES = {
@@ -45,6 +45,12 @@ class TensorInfo(NamedTuple):
     @property
     def nbytes(self) -> int:
         return self.end - self.begin
+
+    @property
+    def torch_dtype(self):
+        import torch
+
+        return getattr(torch, DTYPES[self.dtype][0])
 
 
 @contextlib.contextmanager
@@ -87,9 +93,8 @@ class Checkpoint:
     def _compare_with(self, listed: dict[str, str]) -> None:
         missing = [name for name in listed if name not in self.tensors]
         if missing:
-            more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-            shown = ", ".join(f"{name} (in {listed[name]})" for name in missing[:3])
-            raise OnboardingError(f"{self.folder / INDEX}: lists tensors that its shards do not hold: {shown}{more}")
+            shown = some([f"{name} (in {listed[name]})" for name in missing])
+            raise OnboardingError(f"{self.folder / INDEX}: lists tensors that its shards do not hold: {shown}")
 
     @property
     def names(self) -> list[str]:
@@ -106,7 +111,7 @@ class Checkpoint:
         if name not in self.tensors:
             raise OnboardingError(f"{self.folder}: no tensor {name!r}; {nearest(name, self.tensors)}")
         info = self.tensors[name]
-        kind = getattr(torch, DTYPES[info.dtype][0])
+        kind = info.torch_dtype
         if info.nbytes == 0:
             return torch.empty(info.shape, dtype=kind)
         data = self._map(info.file)
@@ -202,11 +207,11 @@ def _files(folder: Path) -> tuple[list[Path], dict[str, str] | None]:
     if len(others) == 1:
         return [folder / others[0]], None
     if others:
-        raise OnboardingError(f"{folder}: {len(others)} safetensors files ({', '.join(others[:3])} ...) without {INDEX}: which tensors "
+        raise OnboardingError(f"{folder}: {len(others)} safetensors files ({some(others)}) without {INDEX}: which tensors "
                               "belong to the model is not known")
     pickles = [name for name in there if name.endswith(_PICKLES)]
     if pickles:
-        raise OnboardingError(f"{folder}: only pickled weights ({', '.join(pickles[:3])}), which can run any code and are never loaded; "
+        raise OnboardingError(f"{folder}: only pickled weights ({some(pickles)}), which can run any code and are never loaded; "
                               "save the model with safetensors where you trust it: model.save_pretrained(folder)")
     raise OnboardingError(f"{folder}: no {SINGLE} and no {INDEX}")
 
@@ -229,8 +234,7 @@ def _indexed(folder: Path) -> tuple[list[Path], dict[str, str]]:
     shards = sorted(set(listed.values()))
     missing = [name for name in shards if not (folder / name).is_file()]
     if missing:
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise OnboardingError(f"{folder}: {len(missing)} of {len(shards)} shards are missing: {', '.join(missing[:3])}{more}")
+        raise OnboardingError(f"{folder}: {len(missing)} of {len(shards)} shards are missing: {some(missing)}; fetch the whole checkpoint")
     return [folder / name for name in shards], listed
 
 

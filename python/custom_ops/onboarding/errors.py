@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 
 class OnboardingError(RuntimeError):
@@ -47,9 +47,29 @@ def first_line(error: BaseException) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def load(module: str):
-    """Imports a package that only onboarding needs, or says what to install."""
+def some(items: Sequence, most: int = 3, between: str = ", ") -> str:
+    """The first of them as text, and how many more there are."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return between.join(map(str, items[:most])) + more
+
+
+def require_none(what: str, lists: Mapping[str, Sequence[str]]) -> None:
+    """Raises OnboardingError that begins with `what` where a list is not empty: a line for each such list, by its title."""
+    found = [f"  {len(items)} {title}: {some(items, 8, '; ')}" for title, items in lists.items() if items]
+    if found:
+        raise OnboardingError("\n".join([what, *found]))
+
+
+def not_finite(what: str, dtype) -> OnboardingError:
+    """For results of a model of this torch dtype."""
+    return OnboardingError(f"{what} not finite: {str(dtype).removeprefix('torch.')} overflows or a weight is damaged; try float32 "
+                           "(--dtype float32)")
+
+
+def load(module: str, extra: str = "onboard", who: str = "this needs"):
+    """Imports a module of a package that custom_ops itself does not need, or says which extra has it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise OnboardingError(f"this needs the package {module.partition('.')[0]!r} ({error}): pip install 'custom_ops[onboard]'") from None
+        package = module.partition(".")[0]
+        raise OnboardingError(f"{who} the package {package!r} ({error}): pip install 'custom_ops[{extra}]'") from None

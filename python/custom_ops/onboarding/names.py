@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from .blocks import lacking
 from .mapping import FamilyMap
 from .report import ConfigValues, Unresolved
-from .vocabulary import LEVELS, MODULE
+from .vocabulary import LEVELS, LINEAR_TYPES, MODULE
 
 _NEEDED_OF_MODEL = ("embed", "blocks", "final_layernorm")
 _SPLIT = ("q_proj", "k_proj", "v_proj")
-_BUFFERS = ("rotary_emb.inv_freq", "rotary_pos_emb.inv_freq")  # written by older versions, computed by every reader
+BUFFERS = ("rotary_emb.inv_freq", "rotary_pos_emb.inv_freq")  # written by older versions, computed by every reader
 #: value of config.json -> the parts of model and blocks that only come with it
 _ONLY_WITH = {
     "hidden_size_per_layer_input": ("embed_tokens_per_layer", "per_layer_model_projection", "per_layer_projection_norm",
@@ -20,7 +20,6 @@ _ONLY_WITH = {
     "enable_moe_block": ("router", "router_scale", "expert_scale", "experts", "pre_feedforward_layernorm_2",
                          "post_feedforward_layernorm_1", "post_feedforward_layernorm_2"),
 }
-LINEAR_TYPES = ("linear_attention", "conv")  # values of layer_types whose block has linear_attn
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,10 @@ class Names:
                 return None
         return node
 
+    def numbers(self, path: str) -> list[int]:
+        """Of the blocks or experts below a path, in order; what has more than six digits is none."""
+        return sorted(int(step) for step in self.node(path) or {} if step.isascii() and step.isdigit() and len(step) <= 6)
+
 
 def resolve_names(family: FamilyMap, names: Iterable[str], found: ConfigValues) -> Paths:
     """The parts of a checkpoint through a family's map. Raises nothing: see `report` and `report.require`."""
@@ -81,7 +84,7 @@ class _Walk:
         model = self._model()
         blocks = model.get("blocks")
         layers = self._layers(blocks) if blocks else []
-        unused = [name for name in self.names if not self._is_covered(name) and not name.endswith(_BUFFERS)]
+        unused = [name for name in self.names if not self._is_covered(name) and not name.endswith(BUFFERS)]
         return Paths(model, layers, self.report, unused)
 
     def _model(self) -> dict[str, str]:
@@ -111,7 +114,7 @@ class _Walk:
         return located
 
     def _layers(self, blocks: str) -> list[LayerPaths]:
-        there = sorted(int(step) for step in self.tree.node(blocks) if step.isascii() and step.isdigit() and len(step) <= 6)
+        there = self.tree.numbers(blocks)
         count = self.found.get("num_hidden_layers", len(there))
         present = [layer for layer in there if layer < count]
         if len(present) < count:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from html import escape
 
+from .._fake import dtype_text
 from .verify import Measure, Report
 
 _STYLE = """body{font:14px system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}
@@ -23,12 +24,12 @@ def document(title: str, *body: str) -> str:
 
 
 def page(report: Report) -> str:
-    dtype, (batch, length) = str(report.dtype).removeprefix("torch."), report.tokens
+    batch, length = report.tokens
     title = f"{report.model_type}: {'agrees with transformers' if report.passed else 'differs from transformers'}"
     head = ("phase", "checkpoint", "largest difference", "allowed", "", "NMSE", "reference's std", "top-1", "")
     return document(
         title,
-        f"<p>{escape(report.model_dir)}: {dtype}, {batch} x {length} tokens, measured in {report.seconds:.1f} s. "
+        f"<p>{escape(report.model_dir)}: {dtype_text(report.dtype)}, {batch} x {length} tokens, measured in {report.seconds:.1f} s. "
         "Bars are the largest difference on a logarithmic scale, the line in them what is allowed.</p>",
         "<table><tr>" + "".join(f"<th>{name}" for name in head) + "</tr>", *map(_row, report.all()), "</table>",
         *(f"<p class=no>{escape(line)}</p>" for line in (report.finding.lines() if report.finding else ())),

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .page import document
-from .perplexity import Perplexity
+from .perplexity import Perplexity, perplexity_of
 
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 900, 300, 50, 30  # of the picture and of the space for its numbers
 _POINTS = 300  # of a curve
@@ -36,7 +36,7 @@ def _each(tokens: int) -> int:
 def _worst(result: Perplexity) -> list[str]:
     means = [(result.losses[first - 1 : end - 1].mean().item(), first, end) for _, first, end in result.windows]
     head = "<tr><th>tokens<th><th>mean loss<th>perplexity</tr>"
-    rows = (f"<tr><td>{first} to {end - 1}<td><td>{mean:.4f}<td>{math.exp(mean):.3f}</tr>"
+    rows = (f"<tr><td>{first} to {end - 1}<td><td>{mean:.4f}<td>{perplexity_of(mean):.3f}</tr>"
             for mean, first, end in sorted(means, reverse=True)[:_WORST])
     return [f"<h2>Windows of the highest loss ({min(_WORST, len(means))} of {len(means)})</h2><table>{head}", *rows, "</table>"]
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .errors import OnboardingError
+from .._fake import dtype_text
+from .errors import not_finite
 from .model import LlmModel
 from .progress import Progress, untold
 
@@ -69,12 +70,15 @@ def perplexity(model: LlmModel, tokens: Sequence[int], context: int = 512, strid
         progress(done + 1, len(pieces))
     each = torch.cat(losses)
     if not each.isfinite().all():
-        raise OnboardingError(f"{int((~each.isfinite()).sum())} of {len(each)} losses are not finite: "
-                              f"{str(model.dtype).removeprefix('torch.')} overflows or a weight is damaged; try float32 (--dtype float32)")
+        raise not_finite(f"{int((~each.isfinite()).sum())} of {len(each)} losses are", model.dtype)
     mean, a = each.mean().item(), model.architecture
-    kind = f"{a.model_type}, {len(a.layers)} blocks, {a.memory_kind()} memory, {str(model.dtype).removeprefix('torch.')}"
-    value = math.exp(mean) if mean < math.log(sys.float_info.max) else math.inf
-    return Perplexity(value, mean, len(each), time.perf_counter() - begin, each, tuple(pieces), kind)
+    kind = f"{a.model_type}, {len(a.layers)} blocks, {a.memory_kind()} memory, {dtype_text(model.dtype)}"
+    return Perplexity(perplexity_of(mean), mean, len(each), time.perf_counter() - begin, each, tuple(pieces), kind)
+
+
+def perplexity_of(mean: float) -> float:
+    """exp of a mean loss in nats, infinite where float64 ends."""
+    return math.exp(mean) if mean < math.log(sys.float_info.max) else math.inf
 
 
 def _nll(logits: Tensor, targets: Tensor) -> Tensor:

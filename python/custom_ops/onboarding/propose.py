@@ -75,10 +75,10 @@ def propose(model_type: str, config: Mapping, shapes: Mapping[str, Shape | None]
         return None
     few = reduced({name: shape for name, shape in shapes.items() if PATH.fullmatch(name)})  # others cannot stand in a map
     bases = {entry.file: entry for entries in maps.values() for entry in entries if not entry.when}
-    drafts = [(_fitted(entry, config, few, maps), entry) for entry in bases.values()]
-    draft, _ = min(drafts, key=lambda pair: _cost(pair[0], model_type, config, few))
+    drafts = (_fitted(entry, config, few, maps) for entry in bases.values())
+    draft = min(drafts, key=lambda draft: _cost(draft, model_type, config, few))
     text = _text(draft, model_type)
-    family = parse(text, Path("proposed.toml"), maps)  # type: ignore[arg-type]
+    family = parse(text, Path("proposed.toml"), maps)
     found, paths = _resolved(family, config, shapes)
     missing = [str(entry) for entry in (*found.report, *paths.report) if entry.required]
     return Proposal(text, family, draft.base.ids[0], tuple(missing), tuple(paths.unused))
@@ -141,7 +141,7 @@ def _fit_blocks(draft: Draft, found: ConfigValues, paths: Paths, tree: Names, fe
     blocks = paths.model.get("blocks")
     family = draft.family()
     for number, layer in enumerate(paths.layers):
-        prefix = f"{blocks}.{_number(blocks, tree, number)}"
+        prefix = f"{blocks}.{tree.numbers(blocks)[number]}"
         objects = {"decoder": (prefix, layer.decoder)}
         if "self_attn" in layer.decoder:
             objects["attention"] = (layer.decoder["self_attn"], layer.attention)
@@ -166,11 +166,6 @@ def _fit_blocks(draft: Draft, found: ConfigValues, paths: Paths, tree: Names, fe
             if names and names != family.traits["mlp_names"]:
                 draft.traits["mlp_names"] = names
                 return
-
-
-def _number(blocks: str, tree: Names, position: int) -> int:
-    there = sorted(int(step) for step in tree.node(blocks) or {} if step.isascii() and step.isdigit() and len(step) <= 6)
-    return there[position]
 
 
 def _text(draft: Draft, model_type: str) -> str:

@@ -30,11 +30,11 @@ _CONFIG = {
     "sliding_window": ("window_size", "attention_window"),
 }
 _INNER = {
-    "self_attn": ("attn", "attention", "self_attention", "mixer"), 
+    "self_attn": ("attn", "attention", "self_attention", "mixer"),
     "mlp": ("ffn", "feed_forward", "feedforward", "ff", "block_sparse_moe", "moe"),
     "input_layernorm": ("ln_1", "ln1", "norm1", "norm_1", "attention_norm", "attn_norm", "pre_attention_layernorm", "ln_attn"),
     "post_attention_layernorm": ("ln_2", "ln2", "norm2", "norm_2", "mlp_norm", "pre_mlp_layernorm", "ln_mlp"),
-    "q_proj": ("wq", "query", "q", "to_q", "q_lin"), "k_proj": ("wk", "key", "k", "to_k", "k_lin"), 
+    "q_proj": ("wq", "query", "q", "to_q", "q_lin"), "k_proj": ("wk", "key", "k", "to_k", "k_lin"),
     "v_proj": ("wv", "value", "v", "to_v", "v_lin"),
     "o_proj": ("wo", "out", "proj", "to_out", "out_lin", "output"), "qkv_proj": ("qkv", "query_key_value", "c_attn", "Wqkv", "in_proj"),
     "q_norm": ("q_ln", "query_norm", "norm_q", "q_layer_norm"), "k_norm": ("k_ln", "key_norm", "norm_k", "k_layer_norm"),

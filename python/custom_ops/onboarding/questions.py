@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+from .architecture import RESIDUAL_MODES, ROUTINGS
 from .blocks import head_dim, head_sizes, shared_from, value_is_key
 from .errors import OnboardingError
 from .mapping import FamilyMap
@@ -20,18 +21,6 @@ from .names import Paths
 from .report import ConfigValues
 from .rope import resolve_ropes
 from .shapes import Shape, experts_layout, parameter
-
-_RESIDUALS = {
-    "standard": "standard: x + attn(norm(x)), then x + mlp(norm(x))",
-    "parallel": "parallel: x + attn(norm(x)) + mlp(norm(x))",
-    "four_norm": "four norms: x + norm(attn(norm(x))), then x + norm(mlp(norm(x)))",
-    "depth_scaled": "depth scaled: each branch times scale_depth / sqrt(blocks)",
-    "post_norm": "norms after: x + norm(attn(x)), then x + norm(mlp(x))",
-    "alpha": "alpha: sqrt(2 blocks) norm(x) + attn(norm(x)), the same for mlp",
-    "hyper_connection": "hyper-connections: n streams mixed before and after each branch",
-}
-_ROUTINGS = {"softmax": "softmax, then the top {k}", "sigmoid_bias": "sigmoid, the top {k} by score plus bias, weights without it",
-             "topk_softmax": "the top {k} logits, then softmax", "topk_sigmoid": "the top {k} logits, then sigmoid on the input"}
 
 
 @dataclass(frozen=True)
@@ -134,7 +123,8 @@ def _residual(s: Subject):
         extra.append(f"logits times {s.family.traits['logit_scale']}")
     if "final_softcap" in s.found:
         extra.append(f"logits capped at {s.found['final_softcap']:g}")
-    return [_RESIDUALS[s.family.traits["residual"]], ", ".join(extra)], f"{', '.join(norms)}; {_traits(s.family, 'residual')}"
+    mode = s.family.traits["residual"]
+    return [f"{mode.replace('_', ' ')}: {RESIDUAL_MODES[mode]}", ", ".join(extra)], f"{', '.join(norms)}; {_traits(s.family, 'residual')}"
 
 
 def _rotation(s: Subject):
@@ -193,7 +183,7 @@ def _experts(s: Subject):
     per_expert = any(re.match(re.escape(path) + r"\.\d+\.", name) for name in s.shapes)
     gate_up = s.shapes.get(f"{path}.gate_up_proj", ())
     fused = f", {experts_layout(s.family, s.found['hidden_size'], gate_up)}" if len(gate_up) == 3 and "hidden_size" in s.found else ""
-    lines = [f"{s.found.get('num_experts', '?')} experts, {_ROUTINGS[s.family.traits['routing']].format(k=s.found.get('top_k', '?'))}",
+    lines = [f"{s.found.get('num_experts', '?')} experts, k = {s.found.get('top_k', '?')}: {ROUTINGS[s.family.traits['routing']]}",
              "one tensor per expert and matrix" if per_expert else f"fused 3-D tensors{fused}",
              "chosen weights divided by their sum" if s.found.get("norm_topk_prob", beside) else "chosen weights as they are",
              "times a factor of each expert" if "expert_scale" in first.decoder else "",

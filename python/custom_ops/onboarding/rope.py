@@ -16,6 +16,7 @@ from .errors import OnboardingError, nearest
 from .mapping import ABSENT, FamilyMap, lookup
 from .report import ConfigValues
 from .resolve import candidates, resolve_config
+from .vocabulary import ATTENTION_TYPES
 
 # rope_type -> numbers it cannot do without, as transformers 5.24 requires them
 SCALINGS = {
@@ -24,9 +25,7 @@ SCALINGS = {
     "proportional": (), "xdrope": ("alpha",),
 }
 _ALIASES = {"su": "longrope", "mrope": "default"}  # older spellings; mrope is the default with an mrope_section
-_TYPES = ("full_attention", "sliding_attention", "chunked_attention")
 _OWN = ("rope_theta", "partial_rotary_factor", "rope_type", "type")  # of a rope dict, resolved here
-ATTENTION_TYPES = _TYPES  # layer types that rotate
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .errors import OnboardingError
+from .errors import not_finite
 
 #: Below it 1 / temperature leaves float32; logits that differ at all are then a certainty apart.
 _COLDEST = 1e-30
@@ -66,7 +66,6 @@ class Sampling:
     def draw(self, logits: Tensor, seen: Sequence[int] = (), rng: torch.Generator | None = None) -> int:
         """A token under logits [vocab]. Raises OnboardingError where one of them is not finite."""
         if not logits.isfinite().all():
-            raise OnboardingError(f"the model's logits are not finite: {str(logits.dtype).removeprefix('torch.')} overflows or a weight is "
-                                  "damaged; try float32 (--dtype float32)")
+            raise not_finite("the model's logits are", logits.dtype)
         probabilities = self.probabilities(logits, seen)
         return int(probabilities.argmax() if self.temperature == 0 else torch.multinomial(probabilities, 1, generator=rng))

@@ -113,10 +113,10 @@ def _delta_rule(found: ConfigValues, paths: Mapping[str, str]) -> Iterator[tuple
     table = {
         "in_proj_qkv": ((channels, d), "[2 H K + HV V, hidden_size]"), "in_proj_z": ((values_size, d), "[HV V, hidden_size]"),
         "in_proj_b": ((values, d), "[HV, hidden_size]"), "in_proj_a": ((values, d), "[HV, hidden_size]"),
-        "in_proj_qkvz": ((channels + values_size, d), "[2 H K + 2 HV V, hidden_size]"), 
+        "in_proj_qkvz": ((channels + values_size, d), "[2 H K + 2 HV V, hidden_size]"),
         "in_proj_ba": ((2 * values, d), "[2 HV, hidden_size]"),
         "conv1d": ((channels, 1, found["linear_conv_kernel_dim"]), "[2 H K + HV V, 1, linear_conv_kernel_dim]"),
-        "norm": ((found["linear_value_head_dim"],), "[linear_value_head_dim]"), "A_log": ((values,), "[HV]"), 
+        "norm": ((found["linear_value_head_dim"],), "[linear_value_head_dim]"), "A_log": ((values,), "[HV]"),
         "dt_bias": ((values,), "[HV]"),
         "out_proj": ((d, values_size), "[hidden_size, HV V]"),
     }

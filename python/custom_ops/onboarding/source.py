@@ -8,7 +8,7 @@ from pathlib import Path
 
 from . import mapping
 from .checkpoint import FLOATS, Checkpoint
-from .errors import OnboardingError
+from .errors import OnboardingError, some
 from .mapping import FamilyMap
 from .names import Paths, resolve_names
 from .report import ConfigValues, require
@@ -37,11 +37,7 @@ class Source:
 
     def dtype(self):
         """torch dtype of the embedding, taken as the model's."""
-        import torch
-
-        from .checkpoint import DTYPES
-
-        return getattr(torch, DTYPES[self.checkpoint.tensors[self.paths.model["embed"] + ".weight"].dtype][0])
+        return self.checkpoint.tensors[self.paths.model["embed"] + ".weight"].torch_dtype
 
 
 def open_source(model_dir: str | Path, map_dirs: Iterable[str | Path] = ()) -> Source:
@@ -60,9 +56,8 @@ def open_source(model_dir: str | Path, map_dirs: Iterable[str | Path] = ()) -> S
     source = Source(checkpoint, family, found, paths, resolve_ropes(config, family, found))
     wrong = not_floating({info.name: info.dtype for info in checkpoint.tensors.values()}, paths)
     if wrong:
-        shown = ", ".join(f"{name} {dtype}" for name, dtype in wrong[:3])
-        raise OnboardingError(f"{source.checkpoint.folder}: weights must be one of {', '.join(FLOATS)}: {shown}"
-                              f"{f' and {len(wrong) - 3} more' if len(wrong) > 3 else ''}")
+        shown = some([f"{name} {dtype}" for name, dtype in wrong])
+        raise OnboardingError(f"{where}: weights must be one of {', '.join(FLOATS)}: {shown}; convert them to floats")
     return source
 
 
@@ -75,4 +70,5 @@ def quantisation(config: Mapping) -> str:
 
 def not_floating(dtypes: Mapping[str, str], paths: Paths) -> list[tuple[str, str]]:
     """(name, dtype) of the tensors that a model uses and that hold something else than floats."""
-    return [(name, dtype) for name, dtype in dtypes.items() if dtype not in FLOATS and name not in paths.unused]
+    unused = set(paths.unused)
+    return [(name, dtype) for name, dtype in dtypes.items() if dtype not in FLOATS and name not in unused]

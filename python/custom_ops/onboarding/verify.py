@@ -16,7 +16,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from .locate import Finding, locate
+from .._fake import dtype_text
+from .locate import Finding, locate, nmse
 from .model import LlmModel
 from .progress import Progress, untold
 from .source import Source, open_source
@@ -56,14 +57,12 @@ def measure(phase: str, checkpoint: str, got: Tensor, want: Tensor, noise: float
     if a.shape != b.shape:
         raise RuntimeError(f"{phase} {checkpoint}: got {list(a.shape)}, the reference has {list(b.shape)}")
     difference, std = (a - b).abs(), b.std(correction=0).item()
-    power = b.square().mean().item()
     bound = float("inf")
     if dtype in MAX_ABS:
         gate = MAX_ABS[dtype] * max(1.0, std)
         bound = max(gate, min(SELF_NOISE * noise, MOST_NOISE * gate))
     top1 = (a.argmax(-1) == b.argmax(-1)).double().mean().item() if checkpoint == "logits" else None
-    nmse = (a - b).square().mean().item() / power if power else float(difference.max() > 0)
-    return Measure(phase, checkpoint, difference.max().item(), difference.mean().item(), nmse, std, noise, bound, NMSE[dtype], top1)
+    return Measure(phase, checkpoint, difference.max().item(), difference.mean().item(), nmse(a, b), std, noise, bound, NMSE[dtype], top1)
 
 
 @dataclass
@@ -89,8 +88,8 @@ class Report:
 
     def lines(self) -> Iterator[str]:
         """As text."""
-        dtype, (batch, length) = str(self.dtype).removeprefix("torch."), self.tokens
-        yield f"{self.model_type} {dtype}, {batch} x {length} tokens, against transformers"
+        batch, length = self.tokens
+        yield f"{self.model_type} {dtype_text(self.dtype)}, {batch} x {length} tokens, against transformers"
         yield f"{'phase':9} {'checkpoint':16} {'max abs':>9} {'allowed':>9} {'mean abs':>9} {'NMSE':>9} {'ref std':>8} {'top-1':>6}"
         for m in self.all():
             top1 = "" if m.top1 is None else f"{m.top1:.3f}"

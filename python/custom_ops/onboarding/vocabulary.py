@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from .architecture import RESIDUAL_MODES, ROUTINGS
+
 MODULE = "module"        # a path of tensor names: "q_proj" has q_proj.weight, perhaps q_proj.bias; or a bare parameter
 ATTRIBUTE = "attribute"  # a module or value without tensors, known to Python code only: kept, never looked for in a checkpoint
 COUNT = "count"          # config.json: an integer >= 1
@@ -19,7 +21,9 @@ FLAG = "flag"            # config.json: true or false
 NAME = "name"            # config.json: a string
 ANY = "any"              # config.json: whatever stands there (token ids, per-layer lists, rope dicts)
 
-LAYER_TYPES = ("full_attention", "sliding_attention", "linear_attention", "conv", "chunked_attention")
+ATTENTION_TYPES = ("full_attention", "sliding_attention", "chunked_attention")  # of blocks with self_attn
+LINEAR_TYPES = ("linear_attention", "conv")  # of blocks with linear_attn
+LAYER_TYPES = (*ATTENTION_TYPES, *LINEAR_TYPES)
 
 
 @dataclass(frozen=True)
@@ -197,7 +201,7 @@ def _choice(sentence: str, *choices: str) -> Trait:
 
 TRAITS = {
     "residual": _choice("how a block's branches join the residual stream",
-                        "standard", "parallel", "four_norm", "depth_scaled", "post_norm", "alpha", "hyper_connection"),
+                        *RESIDUAL_MODES),
     "norm": _choice("norms of the decoder", "rms", "layer"),
     "norm_offset": Trait(bool, False, "norm weights are stored w and used as 1 + w"),
     "qk_norm": _choice("norm of query and key, where the checkpoint has their weights", "none", "before_rope", "after_rope"),
@@ -226,8 +230,7 @@ TRAITS = {
     "expert_names": Trait(dict, None, "children of one expert, as mlp_names; those of mlp_names when absent"),
     "experts_layout": _choice("fused experts: gate_up_proj [E, 2I, d], gate rows first; [E, d, 2I], gate columns first; whichever of the "
                               "two the shape is; [E, d, 2I], gate columns even", "halves", "columns", "by_shape", "interleaved"),
-    "routing": _choice("softmax, then choose; sigmoid, choose with bias; choose, then softmax; choose, then sigmoid on the input",
-                       "softmax", "sigmoid_bias", "topk_softmax", "topk_sigmoid"),
+    "routing": _choice("how the experts of a token are chosen and weighed", *ROUTINGS),
     "linear": _choice("what the linear_attn blocks are", "none", "short_conv", "gated_delta_rule"),
     "layer_pattern": Trait(list, None, "layer types where config.json has none: repeated over the blocks"),
     "attention_interval": Trait(str, None, "path of n: every n-th block is full attention, the others layer_other", path=COUNT),

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from ..nn.linear_attention import grouped_rows
 from .architecture import DeltaRuleSpec, MoeSpec
-from .blocks import lacking, shared_from
+from .blocks import SHARED, lacking, shared_from
 from .build import build_architecture, expert_names
-from .errors import OnboardingError
+from .errors import OnboardingError, require_none
 from .model import LlmModel
-from .names import LayerPaths
+from .names import BUFFERS, LayerPaths
 from .progress import Progress, untold
 from .shapes import experts_layout
 from .source import Source, open_source
@@ -85,11 +85,9 @@ class Plan:
     ignored: list[str] = field(default_factory=list)
 
     def require(self, what: str) -> None:
-        lists = {"unmapped parameters": self.unmapped, "unused tensors": self.unused, "wrong shapes": self.wrong_shape}
-        if any(lists.values()):
-            shown = [f"  {len(names)} {title}: {'; '.join(names[:8])}{' ...' if len(names) > 8 else ''}"
-                     for title, names in lists.items() if names]
-            raise OnboardingError("\n".join([f"{what}: the weights do not fit the model", *shown]))
+        """Raises OnboardingError with the lists that are not empty."""
+        require_none(f"{what}: the weights do not fit the model",
+                     {"unmapped parameters": self.unmapped, "unused tensors": self.unused, "wrong shapes": self.wrong_shape})
 
 
 def load(model: str | Path | Source, *, map_dirs: Iterable[str | Path] = (), dtype: torch.dtype | None = None, device=None,
@@ -118,7 +116,7 @@ def fill(model: LlmModel, source: Source, plan: Plan, progress: Progress = untol
     done, whole = 0, sum(tensors[name].nbytes for name in plan.pieces)
     for name, pieces in plan.pieces.items():
         tensor = source.checkpoint.read(name)
-        require_finite(tensor, name, source)
+        require_finite(tensor, name, source.checkpoint.folder)
         for piece in pieces:
             place = parameters[piece.target]
             (place if piece.where is None else place[piece.where]).copy_(piece.apply(tensor))
@@ -128,13 +126,13 @@ def fill(model: LlmModel, source: Source, plan: Plan, progress: Progress = untol
     source.checkpoint.close()
 
 
-def require_finite(tensor: Tensor, name: str, source: Source) -> None:
-    """Raises OnboardingError with the number of values of a tensor, or of a part of it, that are not."""
+def require_finite(tensor: Tensor, name: str, where: str | Path) -> None:
+    """Raises OnboardingError with the number of values of a tensor, or of a part of it, that are not; `where` begins the text."""
     if tensor.numel():
         rows = max(1, _AT_ONCE * len(tensor) // tensor.numel())  # isfinite makes two copies of what it looks at
         count = sum(int(part.numel() - part.isfinite().sum()) for part in tensor.split(rows))
         if count:
-            raise OnboardingError(f"{source.checkpoint.folder}: {count} of the {tensor.numel()} values of {name} are NaN or infinite")
+            raise OnboardingError(f"{where}: {count} of the {tensor.numel()} values of {name} are NaN or infinite")
 
 
 def make_plan(source: Source, model: LlmModel) -> Plan:
@@ -157,7 +155,7 @@ def make_plan(source: Source, model: LlmModel) -> Plan:
 
 def _is_text(source: Source, name: str) -> bool:
     """Below the decoder blocks: whatever is there has to be read."""
-    return name.startswith(source.paths.model["blocks"] + ".") and not name.endswith("rotary_emb.inv_freq")
+    return name.startswith(source.paths.model["blocks"] + ".") and not name.endswith(BUFFERS)
 
 
 def _misfit(piece: Piece, source: Source, parameters: dict[str, tuple[int, ...]]) -> str:
@@ -228,7 +226,7 @@ class _Planner:
         if "qkv_proj" in names:
             for key, rows in self._fused_rows(spec).items():
                 yield from self._linear(names["qkv_proj"], f"{target}.{key}", rows=rows)
-        without = ("k_proj", "v_proj", "k_norm") if spec.shares is not None else ()
+        without = SHARED if spec.shares is not None else ()
         for key in ("q_proj", "k_proj", "v_proj", "o_proj"):
             if key in names and key not in without:
                 yield from self._linear(names[key], f"{target}.{key}")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import OnboardingError, nearest
+from ..errors import OnboardingError, nearest, some
 from ..output import atomic
 from ..progress import Progress, untold
 from ..source import Source, open_source
@@ -32,6 +32,11 @@ class Report:
     nbytes: int = 0
     notes: list[str] = field(default_factory=list)
     progress: Progress = untold
+
+    def left_out(self, tensors: list[str]) -> None:
+        """Notes the tensors of the checkpoint that the text model does not use, if there are any."""
+        if tensors:
+            self.notes.append(f"{len(tensors)} tensors that the text model does not use are left out: {some(tensors)}")
 
 
 def export(model_dir: str | Path, format: str, output: str | Path, *, map_dirs: Iterable[str | Path] = (), overwrite: bool = False,

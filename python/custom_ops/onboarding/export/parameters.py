@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,6 +48,10 @@ class Parameters:
             self.source.checkpoint.forget(piece.source)
         return result
 
+    def floats(self, name: str) -> np.ndarray:
+        """As read, in float32 as files have it: little-endian, without gaps."""
+        return self.read(name).float().contiguous().numpy().astype("<f4", copy=False)
+
     def forget(self, name: str) -> None:
         """Of the checkpoint: the pages that a parameter came from."""
         for piece in self._pieces[name]:
@@ -54,5 +59,5 @@ class Parameters:
 
     def _values(self, piece: Piece) -> Tensor:
         values = piece.apply(self.source.checkpoint.read(piece.source))
-        require_finite(values, piece.source, self.source)
+        require_finite(values, piece.source, self.source.checkpoint.folder)
         return values

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from ...nn.few_tokens import Linear, project
 from ..architecture import AttentionSpec
 from .call import Call
-from .memory import Visible
+from .kv import Visible
 from .norms import Norm
 from .rotary import Rotary
 

@@ -8,9 +8,7 @@ import torch
 
 from ...state import LinearAttentionState
 from ..architecture import Architecture, ShortConvSpec, Span
-from .kv import KvStore, Visible
-
-__all__ = ["Memory", "Visible"]
+from .kv import KvStore
 
 Rows = Sequence[int] | None
 

@@ -28,8 +28,12 @@ def depends_on_length(spec: RotarySpec) -> bool:
 
 
 def _plain(spec: RotarySpec, theta: float | None = None) -> Tensor:
-    exponents = torch.arange(0, spec.dims, 2, dtype=torch.float32) / spec.dims
-    return 1.0 / (spec.theta if theta is None else theta) ** exponents
+    return 1.0 / (spec.theta if theta is None else theta) ** _exponents(spec)
+
+
+def _exponents(spec: RotarySpec) -> Tensor:
+    """2 i / dims of pair i"""
+    return torch.arange(0, spec.dims, 2, dtype=torch.float32) / spec.dims
 
 
 def _default(spec: RotarySpec, positions: int):
@@ -85,7 +89,7 @@ def _yarn(spec: RotarySpec, positions: int):
     low, high = max(low, 0), min(high, spec.dims - 1)
     high += 0.001 if low == high else 0  # no division by zero
     ramp = ((torch.arange(spec.dims // 2, dtype=torch.float32) - low) / (high - low)).clamp(0, 1)
-    powers = spec.theta ** (torch.arange(0, spec.dims, 2, dtype=torch.float32) / spec.dims)
+    powers = spec.theta ** _exponents(spec)
     plain = 1 - ramp
     return 1.0 / (factor * powers) * (1 - plain) + 1.0 / powers * plain, _yarn_factor(scaling, factor)
 
@@ -93,13 +97,14 @@ def _yarn(spec: RotarySpec, positions: int):
 def _yarn_factor(scaling, factor: float) -> float:
     if scaling.get("attention_factor") is not None:
         return scaling["attention_factor"]
-
-    def magnitude(mscale: float) -> float:
-        return 0.1 * mscale * math.log(factor) + 1.0 if factor > 1 else 1.0
-
     if scaling.get("mscale") and scaling.get("mscale_all_dim"):
-        return magnitude(scaling["mscale"]) / magnitude(scaling["mscale_all_dim"])
-    return magnitude(1.0)
+        return yarn_magnitude(factor, scaling["mscale"]) / yarn_magnitude(factor, scaling["mscale_all_dim"])
+    return yarn_magnitude(factor)
+
+
+def yarn_magnitude(factor: float, mscale: float = 1.0) -> float:
+    """Of cosines and sines, where nothing states it."""
+    return 0.1 * mscale * math.log(factor) + 1.0 if factor > 1 else 1.0
 
 
 def _longrope(spec: RotarySpec, positions: int):
@@ -112,8 +117,7 @@ def _longrope(spec: RotarySpec, positions: int):
     if attention is None:
         attention = 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(original))
     factors = torch.tensor(scaling["long_factor" if positions > original else "short_factor"], dtype=torch.float32)
-    exponents = torch.arange(0, spec.dims, 2, dtype=torch.float32) / spec.dims
-    return 1.0 / (factors * spec.theta**exponents), attention
+    return 1.0 / (factors * spec.theta ** _exponents(spec)), attention
 
 
 def _original_positions(spec: RotarySpec) -> int:

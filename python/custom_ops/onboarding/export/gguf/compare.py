@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
 from ...architecture import Architecture, RotarySpec
+from ...errors import some
 from .rope import same_rotation
 
 _NAMES = ("model_type", "max_positions")  # say nothing about what is computed
@@ -18,8 +19,7 @@ def differences(model: Architecture, file: Architecture) -> list[str]:
     for index, (one, other) in enumerate(zip(model.layers, file.layers)):
         for text in _compare(one, other, ""):
             found.setdefault(text, []).append(index)
-    texts = [f"block{'s' if len(blocks) > 1 else ''} {', '.join(map(str, blocks[:6]))}{' ...' if len(blocks) > 6 else ''}: {text}"
-             for text, blocks in found.items()]
+    texts = [f"block{'s' * (len(blocks) > 1)} {some(blocks, 6)}: {text}" for text, blocks in found.items()]
     return [*_compare(model, file, "", skip=("layers",)), *texts]
 
 

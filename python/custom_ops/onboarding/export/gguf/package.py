@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from ...errors import OnboardingError
+from ...errors import load
 
 
 def gguf():
-    try:
-        import gguf
-        import gguf.quants
-    except ImportError as error:
-        raise OnboardingError(f"GGUF files need the package 'gguf' ({error}): pip install 'custom_ops[gguf]'") from None
-    return gguf
+    load("gguf.quants", "gguf", "GGUF files need")
+    return load("gguf", "gguf", "GGUF files need")

@@ -10,13 +10,14 @@ import numpy as np
 import torch
 
 from ...architecture import Architecture
-from ...errors import OnboardingError
+from ...errors import OnboardingError, require_none
 from ...model import LlmModel
+from ...weights import require_finite
 from . import container, families
 from .keys import Keys
 from .rope import FACTORS, with_factors
-from .tensors import rows
 from .storage import decode
+from .tensors import rows
 
 
 class GgufFile:
@@ -71,8 +72,7 @@ def load(path: str | Path, *, dtype: torch.dtype = torch.float32, device=None) -
     with torch.no_grad():
         for row in table:
             for name, values in zip(row.parameters, row.backward(file.read(row.gguf))):
-                if not values.isfinite().all():
-                    raise OnboardingError(f"{file.path}: values of {row.gguf} are NaN or infinite")
+                require_finite(values, row.gguf, file.path)
                 parameters[name].copy_(values)
     return model.eval().requires_grad_(False)
 
@@ -82,8 +82,5 @@ def _require_fit(file: GgufFile, wanted: Mapping[str, tuple[int, ...]]) -> None:
     unused = [name for name in file.shapes if name not in wanted and name != FACTORS]
     wrong = [f"{name} {list(file.shapes[name])}, expected {list(shape)}" for name, shape in wanted.items()
              if name in file.shapes and file.shapes[name] != shape]
-    lists = {"missing tensors": missing, "unused tensors": unused, "wrong shapes": wrong}
-    if any(lists.values()):
-        shown = [f"  {len(names)} {title}: {'; '.join(names[:8])}{' ...' if len(names) > 8 else ''}"
-                 for title, names in lists.items() if names]
-        raise OnboardingError("\n".join([f"{file.path}: the tensors do not fit the model", *shown]))
+    require_none(f"{file.path}: the tensors do not fit the model",
+                 {"missing tensors": missing, "unused tensors": unused, "wrong shapes": wrong})

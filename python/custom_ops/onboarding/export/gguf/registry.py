@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Iterable
 
 from ...architecture import Architecture, AttentionSpec, LayerSpec, MlpSpec, MoeSpec, NormSpec, ShortConvSpec
@@ -36,7 +35,7 @@ def of_file(arch) -> GgufArchitecture:
     return ARCHITECTURES[arch]
 
 
-class GgufArchitecture(ABC):
+class GgufArchitecture:
     """Keys of an Architecture, and the Architecture that llama.cpp would make of keys and tensor names.
 
     This class is a transformer with RMS norms, gated feed-forward and full attention; families override what they do otherwise.

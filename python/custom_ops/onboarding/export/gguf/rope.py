@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ...architecture import RotarySpec
 from ...errors import OnboardingError
-from ...model.rotary import inverse_frequencies
+from ...model.rotary import inverse_frequencies, yarn_magnitude
 from .keys import Keys
 
 FACTORS = "rope_freqs.weight"  # [dims / 2] float32: the angle of pair i is divided by factor i; only the architecture llama reads it
@@ -26,8 +26,8 @@ def rope_keys(rotary: RotarySpec, arch: str) -> dict[str, object]:
         keys |= {"rope.scaling.type": "yarn", "rope.scaling.factor": factor, "rope.scaling.original_context_length": original}
         keys |= {f"rope.scaling.yarn_{name}": scaling[name] for name in ("beta_fast", "beta_slow") if scaling.get(name)}
         attention = inverse_frequencies(rotary)[1]
-        if not math.isclose(attention, _magnitude(factor), rel_tol=1e-6):
-            keys["rope.scaling.attn_factor"] = attention / _magnitude(factor)
+        if not math.isclose(attention, yarn_magnitude(factor), rel_tol=1e-6):  # which llama.cpp applies by itself
+            keys["rope.scaling.attn_factor"] = attention / yarn_magnitude(factor)
     elif rotary.kind == "llama3" and arch != "llama":
         raise OnboardingError(f"GGUF architecture {arch!r} has no rotary scaling 'llama3'")
     elif rotary.kind not in ("default", "llama3"):
@@ -61,7 +61,7 @@ def read_rotary(keys: Keys, head_dim: int, tensors: dict[str, tuple[int, ...]]) 
         scaling["original_max_position_embeddings"] = keys.count("rope.scaling.original_context_length", positions)
         for name, default in (("beta_fast", 32.0), ("beta_slow", 1.0)):
             scaling[name] = keys.number(f"rope.scaling.yarn_{name}", default)
-        scaling["attention_factor"] = keys.number("rope.scaling.attn_factor", 1.0) * _magnitude(factor)
+        scaling["attention_factor"] = keys.number("rope.scaling.attn_factor", 1.0) * yarn_magnitude(factor)
     return RotarySpec(theta, dims, "half", kind, scaling, positions)
 
 
@@ -96,8 +96,3 @@ def sections(rotary: RotarySpec) -> list[int]:
     if len(stated) != 3 or sum(stated) != pairs or max(stated) != stated[0]:
         raise OnboardingError(f"mrope_section {list(stated)} does not share out the {pairs} pairs that rotate")
     return [*stated, 0]
-
-
-def _magnitude(factor: float) -> float:
-    """Yarn's factor of cosines and sines, which llama.cpp applies by itself."""
-    return 0.1 * math.log(factor) + 1.0 if factor > 1 else 1.0

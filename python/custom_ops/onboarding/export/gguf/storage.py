@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from .tensors import always_f32
 FILE_TYPES = {"f32": 0, "f16": 1, "bf16": 32, "q8_0": 7}
 _BLOCK = 32  # values of a q8_0 block: a float16 scale and 32 int8
 _BYTES = {"f32": (4, 1), "f16": (2, 1), "bf16": (2, 1), "q8_0": (34, _BLOCK)}  # bytes, values
-MOST_F16 = 65504.0
+_MOST_F16 = 65504.0
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Stored:
     @property
     def nbytes(self) -> int:
         size, values = _BYTES[self.kind]
-        return int(np.prod(self.shape, dtype=np.int64)) // values * size
+        return math.prod(self.shape) // values * size
 
     @property
     def ggml(self):
@@ -54,8 +55,8 @@ def encode(tensor: Tensor, how: Stored, name: str) -> np.ndarray:
         return tensor.to(torch.bfloat16).view(torch.int16).numpy()
     if how.kind == "f16":
         most = max(abs(end.item()) for end in tensor.aminmax())
-        if most > MOST_F16:
-            raise OnboardingError(f"{name}: a value of size {most:g} is beyond float16's {MOST_F16:g}; use --type bf16 or f32")
+        if most > _MOST_F16:
+            raise OnboardingError(f"{name}: a value of size {most:g} is beyond float16's {_MOST_F16:g}; use --type bf16 or f32")
         return tensor.half().numpy()
     values = tensor.float().numpy()
     return values if how.kind == "f32" else gguf().quants.quantize(values, how.ggml)

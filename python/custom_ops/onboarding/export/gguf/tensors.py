@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ...architecture import Architecture
-from ...errors import OnboardingError
+from ...errors import OnboardingError, some
 from ...mapping import tomllib
 from .transforms import TRANSFORMS, Transform
 
@@ -67,9 +67,7 @@ def rows(arch: str, architecture: Architecture, parameters: Iterable[str]) -> li
     found = [row for row in found if parameters.issuperset(row.parameters)]
     homeless = parameters.difference(*(row.parameters for row in found))
     if homeless:
-        shown = sorted(homeless)
-        raise OnboardingError(f"GGUF architecture {arch!r} has no tensor for {', '.join(shown[:4])}"
-                              f"{f' and {len(shown) - 4} more' if len(shown) > 4 else ''}")
+        raise OnboardingError(f"GGUF architecture {arch!r} has no tensor for {some(sorted(homeless))}")
     return found
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import Report
 from ...architecture import Architecture
-from ...errors import OnboardingError, nearest
+from ...errors import OnboardingError, nearest, some
 from ...source import Source
 from ..parameters import Parameters
 from . import families
@@ -20,15 +20,16 @@ from .keys import Keys
 from .package import gguf
 from .registry import GgufArchitecture
 from .rope import FACTORS, rope_factors
+from .storage import FILE_TYPES, Stored, encode, stored
 from .tensors import Row, rows
 from .tokenizer import tokenizer_keys
-from .storage import FILE_TYPES, Stored, encode, stored
 
 _QUANTISATION_VERSION = 2  # of the format's blocks
 
 
 def write(source: Source, path: Path, *, report: Report, type: str = "f16", tokenizer: bool = True, pre: str | None = None) -> None:
-    """
+    """Writes the file at `path`, in one pass.
+
     type:      f32, f16, bf16 or q8_0, of the matrices.
     tokenizer: without it the file takes token ids only.
     pre:       llama.cpp's name of the pre-tokenizer, where its rules are not recognised.
@@ -47,7 +48,8 @@ def write(source: Source, path: Path, *, report: Report, type: str = "f16", toke
     words = tokenizer_keys(source, model.vocab, pre, report.notes) if tokenizer else {"tokenizer.ggml.model": "none"}
     how = {name: Stored("f32", tuple(tensor.shape)) for name, tensor in extra.items()} | {
         name: stored(name, shape, type) for name, shape in shapes.items()}
-    _note(report, how, type, parameters.ignored)
+    report.left_out(parameters.ignored)
+    _note_wide(report, how, type)
     writer = gguf().GGUFWriter(path, family.arch)
     try:
         _add_keys(writer, {**_general(source, type), **{f"{family.arch}.{key}": value for key, value in keys.items()}, **words})
@@ -79,14 +81,10 @@ def _with_rotaries_of(model: Architecture, read: Architecture) -> Architecture:
     return read.with_layers(lambda layer: replace(layer, mixer=replace(layer.mixer, rotary=next(rotaries))))
 
 
-def _note(report: Report, how: Mapping[str, Stored], type: str, ignored: list[str]) -> None:
-    if ignored:
-        report.notes.append(f"{len(ignored)} tensors that the text model does not use are left out: {', '.join(ignored[:3])}"
-                            f"{' ...' if len(ignored) > 3 else ''}")
+def _note_wide(report: Report, how: Mapping[str, Stored], type: str) -> None:
     wide = [name for name, one in how.items() if type == "q8_0" and one.kind == "f16"]
     if wide:
-        report.notes.append(f"{len(wide)} tensors are f16: the 32 values of a q8_0 block do not divide their rows: {', '.join(wide[:3])}"
-                            f"{' ...' if len(wide) > 3 else ''}")
+        report.notes.append(f"{len(wide)} tensors are f16: the 32 values of a q8_0 block do not divide their rows: {some(wide)}")
 
 
 def _general(source: Source, type: str) -> dict[str, object]:

@@ -66,8 +66,8 @@ class Weights:
     def of(self, node: Matrix | Normed) -> list[int]:
         """[offset, bytes of the weight, bytes of the bias behind it]"""
         place = self._places[self._name(node.weight)]
-        expert = node.expert or 0 if isinstance(node, Matrix) else 0
-        return [place.offset + expert * (place.weights + place.biases), place.weights, place.biases]
+        expert = node.expert if isinstance(node, Matrix) else None
+        return [place.offset + (expert or 0) * (place.weights + place.biases), place.weights, place.biases]
 
     def tensor(self, name: str) -> list[int]:
         """[offset, bytes]"""
@@ -75,10 +75,10 @@ class Weights:
 
     def write(self, stream: BinaryIO, parameters: Parameters, report: Report) -> None:
         for done, (name, place) in enumerate(self._places.items(), 1):
-            values = _floats(parameters, name).reshape(place.copies, -1)
+            values = parameters.floats(name).reshape(place.copies, -1)
             biases = np.zeros((place.copies, place.biases // _FLOAT), "<f4")
             if place.bias is not None:
-                biases[:] = _floats(parameters, place.bias).reshape(biases.shape)
+                biases[:] = parameters.floats(place.bias).reshape(biases.shape)
                 parameters.forget(place.bias)
             for value, bias in zip(values, biases):
                 stream.write(value.data)
@@ -86,7 +86,3 @@ class Weights:
             parameters.forget(name)
             report.progress(done, len(self._places))
         report.tensors = len(self._places)
-
-
-def _floats(parameters: Parameters, name: str) -> np.ndarray:
-    return parameters.read(name).float().contiguous().numpy().astype("<f4", copy=False)

@@ -18,7 +18,7 @@ from .weights import Weights
 
 
 def write(source: Source, path: Path, *, report: Report) -> None:
-    """Weights are float32. Peak memory: the largest parameter, and the graph."""
+    """Writes the graph at `path` and the weights, float32, beside it. Peak memory: the largest parameter, and the graph."""
     package.require()
     parameters = Parameters(source)
     graph = build(parameters.architecture)
@@ -31,8 +31,7 @@ def write(source: Source, path: Path, *, report: Report) -> None:
         weights.write(stream, parameters, report)
     report.nbytes = weights.nbytes
     report.notes.append(f"the weights are in {report.output.name}{WEIGHTS}, which belongs beside the graph")
-    if parameters.ignored:
-        report.notes.append(f"{len(parameters.ignored)} tensors that the text model does not use are left out")
+    report.left_out(parameters.ignored)
 
 
 def _graph_file(graph: Graph, weights: Weights, flag: str) -> bytes:

@@ -64,12 +64,13 @@ class _WithInputs(nn.Module):
 def _export(model: Traceable, tokens: torch.Tensor):
     load("onnxscript")
     quiet = logging.getLogger("torch.onnx._internal.exporter._registration")  # warns that torchvision is missing
-    level, quiet.level = quiet.level, logging.ERROR
+    level = quiet.level
+    quiet.setLevel(logging.ERROR)
     try:
         program = torch.onnx.export(model, (tokens,), dynamo=True, optimize=False, verbose=False, opset_version=_OPSETS["dynamo"],
                                     input_names=[INPUT], output_names=[OUTPUT], dynamic_shapes=({0: "batch", 1: "length"},))
     finally:
-        quiet.level = level
+        quiet.setLevel(level)
     graph = program.model.graph
     for name in [name for name in graph.initializers if name.startswith(_PREFIX)]:
         value = graph.initializers.pop(name)

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-
-from ...errors import OnboardingError
+from ... import errors
 
 
 def load(module: str):
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise OnboardingError(f"ONNX files need the package {package!r} ({error}): pip install 'custom_ops[onnx]'") from None
+    return errors.load(module, "onnx", "ONNX files need")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +23,12 @@ _ALIGNMENT = 4096  # of tensors in that file, so that runtimes can map them
 
 def write(source: Source, path: Path, *, report: Report, exporter: str = "torchscript", fold_gates: bool = False, function: bool = True,
           inline: int = INLINE) -> None:
-    """
+    """Writes the graph at `path`, with the weights in it or beside it.
+
     exporter:   torchscript or dynamo, of torch.
     fold_gates: the gates of gated_delta_rule are computed in the node (gate_fold) instead of before it.
     function:   with the node's meaning as a function of the model, so that onnxruntime runs it.
+    inline:     bytes of weights up to which they stand in the graph's own file.
     Tensors are float32. Memory: the exporter's (its code, its graph and the largest tensor), then the largest tensor, and all where they
     stand in the graph's own file.
     """
@@ -38,8 +41,7 @@ def write(source: Source, path: Path, *, report: Report, exporter: str = "torchs
     check(onnx, proto, nodes)
     if function and nodes:
         add_function(proto, nodes, _taps(proto))
-    if parameters.ignored:
-        report.notes.append(f"{len(parameters.ignored)} tensors that the text model does not use are left out")
+    report.left_out(parameters.ignored)
     if sum(_nbytes(tensor) for tensor in proto.graph.initializer[-len(names):]) <= inline:
         _write_inline(proto, names, parameters, report)
         path.write_bytes(proto.SerializeToString())
@@ -50,13 +52,16 @@ def write(source: Source, path: Path, *, report: Report, exporter: str = "torchs
 
 def _initializers(onnx, proto, parameters: Parameters, folded: set[str]) -> list[str]:
     """Turns the graph's inputs that are parameters into initializers without data, at the end of the list; their names."""
-    shapes, tied = dict(parameters.shapes), set()
+    shapes, either = dict(parameters.shapes), set()
     if parameters.architecture.tied:
-        tied = {"embed.weight", "lm.weight"}  # one of them may stand for both
+        either = {"embed.weight", "lm.weight"}  # one of them may stand for both
         shapes["lm.weight"] = shapes["embed.weight"]
     names = [value.name for value in proto.graph.input if value.name != graph.INPUT]
-    if shapes.keys() - tied != {*names} - tied | folded or not tied & {*names} and tied:
-        raise OnboardingError(f"the exporter lost or added parameters: {', '.join(sorted(shapes.keys() ^ {*names} ^ folded))}")
+    lost = (shapes.keys() ^ {*names, *folded}) - either
+    if not either.intersection(names):
+        lost |= either
+    if lost:
+        raise OnboardingError(f"the exporter lost or added parameters: {', '.join(sorted(lost))}")
     del proto.graph.input[:]
     proto.graph.input.append(_tokens(onnx))
     for name in names:
@@ -97,12 +102,12 @@ def _plain(value):
 
 
 def _nbytes(tensor) -> int:
-    return 4 * int(np.prod(tensor.dims, dtype=np.int64))
+    return 4 * math.prod(tensor.dims)
 
 
 def _values(parameters: Parameters, name: str) -> np.ndarray:
     tied = parameters.architecture.tied and name == "lm.weight"
-    return parameters.read("embed.weight" if tied else name).float().contiguous().numpy().astype("<f4", copy=False)
+    return parameters.floats("embed.weight" if tied else name)
 
 
 def _write_inline(proto, names: list[str], parameters: Parameters, report: Report) -> None:
