@@ -9,7 +9,7 @@ import click
 
 
 class Group(click.Group):
-    """Keeps commands in the order they are written and shows examples as they are typed."""
+    """Lists commands in the order they are written."""
 
     def list_commands(self, ctx):
         return list(self.commands)

@@ -85,8 +85,8 @@ def _model_options(command):
 
 
 class _Loaded(NamedTuple):
-    text: object
-    model: object
+    text: object  # a Text
+    model: object  # an LlmModel or MnnModel
     vocab: int
     positions: int | None  # that the model is made for, where config.json says so
 
@@ -107,12 +107,13 @@ def _load(model_dir, map_dirs, dtype, threads) -> _Loaded:
     return _Loaded(text, model, model.architecture.vocab, source.found.get("max_position_embeddings"))
 
 
-def _load_mnn(model_dir, path, dtype, threads) -> _Loaded:
+def _load_mnn(model_dir, path, map_dirs, dtype, threads) -> _Loaded:
     from .onboarding.export.mnn.runtime import MnnModel
     from .onboarding.text import Text
 
-    if dtype:
-        raise click.UsageError("--dtype is of the checkpoint's weights; an export has its own")
+    if dtype or map_dirs:
+        option = "--dtype" if dtype else "--map-dir"
+        raise click.UsageError(f"{option} is for reading the checkpoint's weights; with --mnn those of the export are run")
     text = Text(model_dir)
     step(f"loading {path}")
     model = MnnModel(path, threads or 1)
@@ -138,8 +139,8 @@ def _tokens(ids: list[int], vocab: int, model_dir: str) -> list[int]:
 
 def _note_positions(needed: int, positions: int | None) -> None:
     if positions and needed > positions:
-        click.echo(f"note: {needed} tokens are more than the {positions} that the model is made for (max_position_embeddings of config.json)"
-                   ": what comes beyond may be poor", err=True)
+        click.echo(f"note: {needed} tokens are more than the {positions} that the model is made for (max_position_embeddings of "
+                   "config.json): what comes beyond may be poor", err=True)
 
 
 @click.command()
@@ -147,12 +148,12 @@ def _note_positions(needed: int, positions: int | None) -> None:
 @click.option("--prompt", "-p", required=True, help="Text to go on with; - reads standard input.")
 @click.option("--chat", is_flag=True, help="The prompt is a user's message, in the model's chat template.")
 @click.option("--system", help="With --chat: the system message.")
-@click.option("--max-tokens", "-n", type=click.IntRange(1), default=128, show_default=True)
+@click.option("--max-tokens", "-n", type=click.IntRange(1), default=128, show_default=True, help="Most tokens that are written.")
 @click.option("--temperature", type=float, default=0.0, show_default=True, help="0 takes the best token each time.")
 @click.option("--top-k", type=int, default=0, help="Of the k best tokens.")
 @click.option("--top-p", type=float, default=1.0, help="Of the fewest best tokens with this probability together.")
 @click.option("--min-p", type=float, default=0.0, help="Of tokens with this share of the best one's probability.")
-@click.option("--repetition-penalty", type=float, default=1.0)
+@click.option("--repetition-penalty", type=float, default=1.0, help="Above 1: tokens that were there come less.")
 @click.option("--seed", type=_SEED, default=0, show_default=True, help="Of the tokens that are drawn.")
 @click.option("--ignore-eos", is_flag=True, help="Go on after the token that ends a text.")
 @click.option("--mnn", type=click.Path(dir_okay=False), metavar="FILE", help="Run this export of the model in MNN, on --threads (1).")
@@ -179,7 +180,8 @@ def generate(model_dir, prompt, chat, system, max_tokens, seed, ignore_eos, mnn,
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     prompt = _read_text("-") if prompt == "-" else prompt
-    text, model, vocab, positions = _load_mnn(model_dir, mnn, dtype, threads) if mnn else _load(model_dir, map_dirs, dtype, threads)
+    loaded = _load_mnn(model_dir, mnn, map_dirs, dtype, threads) if mnn else _load(model_dir, map_dirs, dtype, threads)
+    text, model, vocab, positions = loaded
     ids = _tokens(text.chat(prompt, system) if chat else text.encode(prompt), vocab, model_dir)
     if not ids:
         raise click.UsageError("--prompt: the tokenizer makes no token of it")

@@ -85,7 +85,9 @@ def test_generate(text_dir):
 
 
 @pytest.mark.parametrize("arguments, message", [(["--top-p", 2], "top_p must be above 0 and at most 1, got 2.0"),
-                                                (["--system", "x"], "--chat"), (["--chat"], "no chat template")])
+                                                (["--system", "x"], "--chat"), (["--chat"], "no chat template"),
+                                                (["--mnn", "x.mnn", "--dtype", "float32"], "--dtype is for reading the checkpoint's"),
+                                                (["--mnn", "x.mnn", "--map-dir", "maps"], "--map-dir is for reading the checkpoint's")])
 def test_generate_refuses(arguments, message, text_dir):
     done = run("generate", text_dir, "-p", "the sea", *arguments)
     assert done.exit_code == 2 and message in done.output
@@ -135,6 +137,8 @@ def test_perplexity_page_of_known_losses(tmp_path):
     assert [float(point.split(",")[1]) for point in running.split()] == [0.5, 68.0, 135.5, 135.5]
     assert "<td>1 to 2<td><td>3.0000<td>20.086" in text and "<td>3 to 4<td><td>1.0000<td>2.718" in text
     assert "models/a&amp;b (llama &lt;x&gt;)" in text and "2.0 tokens/s, 2.0 s (measured)" in text
+    hopeless = Perplexity(float("inf"), 1e4, 4, 2.0, losses + 1e4, ((0, 1, 5),))  # exp of it is beyond float64
+    assert "<td>1 to 4<td><td>10002.0000<td>inf" in page(hopeless, "m", "t.txt")
 
 
 # --- what is said before a long run, or instead of one

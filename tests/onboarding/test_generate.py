@@ -209,6 +209,8 @@ def test_stops_of_odd_configurations(folders, tmp_path):
     folder = copied(folders("llama")[0], tmp_path)
     (folder / "generation_config.json").write_text('{"eos_token_id": {"a": 1}, "text_config": 5}')
     assert Text(folder).stops == {2}
+    (folder / "generation_config.json").write_text('{"eos_token_id": 0, "text_config": {"eos_token_id": 5}}')
+    assert Text(folder).stops == {0, 2}
 
 
 def test_half_characters(folders):

@@ -220,6 +220,8 @@ def test_when_tells_two_maps_of_one_id_apart(maps_with):
                      b='ids = ["a"]\ninherit = "llama"\nwhen = { vocab_size = 7 }\n[model]\nlm = "head"\n')
     assert choose(maps, "a", {"vocab_size": 7}).model["lm"] == ("head",)
     assert choose(maps, "a", {"vocab_size": 8}).model["lm"] == ("lm_head",)
+    with pytest.raises(OnboardingError, match="'a' is mapped, but not for this config.json: b.toml wants vocab_size = 7; .*--map-dir"):
+        choose({"a": maps["a"][1:]}, "a", {"vocab_size": 8})
 
 
 def test_folders_must_hold_maps(tmp_path):

@@ -3,7 +3,9 @@
 import pytest
 
 from custom_ops.onboarding import OnboardingError
+from custom_ops.onboarding.architecture import ACTIVATION_NAMES
 from custom_ops.onboarding.mapping import family
+from custom_ops.onboarding.model.mlp import ACTIVATIONS
 from custom_ops.onboarding.names import resolve_names
 from custom_ops.onboarding.report import require
 from custom_ops.onboarding.resolve import resolve_config
@@ -54,13 +56,30 @@ def test_missing_sources_are_reported_with_every_place_looked_at():
     ("layer_types", ["full_attention"], "has 1 entries for 2 blocks"), ("layer_types", "full_attention", "must be a list"),
     ("layer_types", ["full_attention", "mamba"], "unknown 'mamba'; known: full_attention"), ("layer_types", [[], {}], "unknown"),
     ("layer_types", ["full_attention", "sliding_attention"], "sliding_window.*absent"), ("tie_word_embeddings", 1, "must be true or false"),
-    ("hidden_act", 3, "must be a name"), ("hidden_act", None, "activation.*null"), ("vocab_size", None, "vocab_size.*null"),
+    ("hidden_act", 3, "must be one of silu, swish"), ("hidden_act", "quick_gelu", "must be one of silu.*, is 'quick_gelu'"),
+    ("rms_norm_eps", -1e-6, "must be a finite number >= 0, is -1e-06"), ("rms_norm_eps", 1e308, "must be a finite number >= 0"),
+    ("hidden_act", None, "activation.*null"), ("vocab_size", None, "vocab_size.*null"),
 ])
 def test_values_that_make_no_sense_are_required_entries(key, value, message):
     found, _ = resolved({**LLAMA, key: value})
     with pytest.raises(OnboardingError, match=message):
         require(found.report, "config.json")
     assert None not in found.values.values()
+
+
+@pytest.mark.parametrize("model_type, changes, message", [
+    ("gemma2", {"query_pre_attn_scalar": 0, "sliding_window": 8}, "attention_scale.*must be a finite number above 0, is 0"),
+    ("gemma2", {"final_logit_softcapping": 0.0, "sliding_window": 8}, "final_softcap.*above 0"),
+    ("qwen3_moe", {"num_experts": 4, "num_experts_per_tok": 5}, "top_k.*5 of 4 experts"),
+    ("qwen3_next", {"linear_num_key_heads": 3, "linear_num_value_heads": 4}, "4 is no multiple of linear_num_key_heads 3")])
+def test_numbers_that_no_model_can_have(model_type, changes, message):
+    found, _ = resolved({**LLAMA, **changes}, model_type=model_type)
+    with pytest.raises(OnboardingError, match=message):
+        require(found.report, "config.json")
+
+
+def test_every_activation_that_may_be_named_is_there():
+    assert tuple(ACTIVATIONS) == ACTIVATION_NAMES
 
 
 def test_layer_types_from_older_configurations():

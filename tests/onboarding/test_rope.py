@@ -67,6 +67,15 @@ REFUSED = {  # case: (config, message)
                         "original_max"),
     "two scalings": ({"rope_scaling": {"type": "linear", "factor": 2.0}, "rope_parameters": {"rope_type": "yarn", "factor": 2.0}},
                      "scales the rotary embedding differently in rope_parameters and rope_scaling"),
+    "factor a text": ({"rope_scaling": {"type": "linear", "factor": "4"}},
+                      "rope_scaling.factor: must be a finite number above 0, is '4'"),
+    "factor 0": ({"rope_scaling": {"type": "linear", "factor": 0}}, "must be a finite number above 0, is 0"),
+    "factors of other pairs": ({"rope_scaling": {"type": "longrope", "factor": 2.0, "short_factor": [1.0], "long_factor": [1.0] * 4}},
+                               r"short_factor: must be a list of 4 numbers above 0, one for each pair that rotates, is \[1.0\]"),
+    "low above high": ({"rope_scaling": {"type": "llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0,
+                                         "original_max_position_embeddings": 64}},
+                      "low_freq_factor 4.0 must be below high_freq_factor 1.0"),
+    "no length": ({"rope_scaling": {"type": "dynamic", "factor": 2.0}, "max_position_embeddings": None}, "needs max_position_embeddings"),
     "share above 1": ({"partial_rotary_factor": 1.5}, "partial_rotary_factor: must be above 0 and at most 1"),
     "shares disagree": ({"partial_rotary_factor": 0.5, "rope_parameters": {"partial_rotary_factor": 0.25}},
                         "partial_rotary_factor differently"),
@@ -99,10 +108,11 @@ def test_dims_pairing_and_scaling():
     glm = rope({"kv_channels": 8}, "chatglm2")
     assert glm.dims == 4 and glm.pairing == "interleaved"
     assert rope({"n_embd": 32, "n_head": 4, "rotary_dim": 6}, "phi-msft").dims == 6
-    yarn = rope({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1.5e5, "factor": 32.0, "beta_fast": 32.0, "truncate": False}},
-                "gpt_oss")
+    parameters = {"rope_type": "yarn", "rope_theta": 1.5e5, "factor": 32.0, "beta_fast": 32.0, "truncate": False}
+    yarn = rope({"max_position_embeddings": 4096, "rope_parameters": parameters}, "gpt_oss")
     assert yarn.scaling == {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "truncate": False}
-    assert rope({"rope_scaling": {"type": "su", "short_factor": [1.0], "long_factor": [2.0]}}).scaling["rope_type"] == "longrope"
+    longrope = {"type": "su", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4}
+    assert rope({"max_position_embeddings": 64, "rope_scaling": longrope}).scaling["rope_type"] == "longrope"
     assert rope({"rope_scaling": {"type": "dynamic", "alpha": 1000.0}}).scaling == {"rope_type": "dynamic", "alpha": 1000.0}
     local = rope({"rope_theta": 1e6, "rope_scaling": {"rope_type": "linear", "factor": 8.0}}, "gemma3_text", "sliding_attention")
     assert local.scaling == {"rope_type": "default"}

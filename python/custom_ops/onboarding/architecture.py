@@ -25,6 +25,8 @@ ROUTINGS = {
     "topk_sigmoid": "the top k logits, then sigmoid of each, a factor on the expert's input",
     "sigmoid_bias": "sigmoid; a bias takes part in the choice of the top k, not in their weights",
 }
+#: Names that a configuration may give; their functions are in model/mlp.py.
+ACTIVATION_NAMES = ("silu", "swish", "gelu", "gelu_pytorch_tanh", "gelu_new", "gelu_fast", "relu", "relu2", "sigmoid", "tanh")
 
 
 @dataclass(frozen=True)

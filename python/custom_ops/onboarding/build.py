@@ -90,7 +90,7 @@ class _Builder:
             factor = math.sqrt(2 * layers)
         norm = next((path for key, path in paths.decoder.items() if "layernorm" in key), None)
         if norm is None:
-            raise OnboardingError(f"block {index} has no norm")
+            raise OnboardingError(f"{self.source.checkpoint.folder}: block {index} has no norm")
         return LayerSpec(mixer, mlp, self._norm(norm), residual, factor, mlp_norm="post_attention_layernorm" in paths.decoder,
                          experts=experts, scalar="layer_scalar" in paths.decoder)
 
@@ -99,7 +99,8 @@ class _Builder:
         kind = found["layer_types"][index]
         qkv = names.get("qkv_proj") or names["q_proj"]
         if kind not in _WINDOWS:
-            raise OnboardingError(f"block {index} is of layer type '{kind}', which LlmModel does not have")
+            raise OnboardingError(f"{self.source.checkpoint.folder}: block {index} has attention and is of layer type {kind!r}, which is "
+                                  f"none of {', '.join(_WINDOWS)}")
         rotates, plain = self._rotates(index), traits["qk_norm_plain"]
         has_norms = rotates and found.get("qk_norm_flag", True) if plain else "q_norm" in names
         normed = traits["qk_norm"] != "none" and has_norms
@@ -157,15 +158,15 @@ class _Builder:
     def _moe(self, names: dict[str, str]) -> MoeSpec:
         found, routing = self.found, self.traits["routing"]
         gate = names.get("gate") or names["router"]
-        sizes = {"alpha": found.get("swiglu_alpha", 0.0), "limit": found.get("swiglu_limit", 0.0)}
+        clamp = {"alpha": found.get("swiglu_alpha", 0.0), "limit": found.get("swiglu_limit", 0.0)}
         return MoeSpec(
             found["num_experts"], found["top_k"], self._expert_size(names["experts"]),
-            CLAMPED_SWIGLU if sizes["alpha"] else found["activation"], routing, normalise=found.get("norm_topk_prob", True),
+            CLAMPED_SWIGLU if clamp["alpha"] else found["activation"], routing, normalise=found.get("norm_topk_prob", True),
             normalise_eps=SIGMOID_EPS if routing == "sigmoid_bias" else 0.0, scale=found.get("routed_scaling_factor", 1.0),
             router_bias=self.source.has(gate + ".bias"), selection_bias="expert_bias" in names,
             expert_bias=self.source.has(names["experts"] + ".down_proj_bias"), shared=self._shared(names),
             shared_gate="shared_expert_gate" in names, expert_scale="expert_scale" in names,
-            router_norm=NormSpec("rms", found["rms_norm_eps"]) if "router_scale" in names else None, **sizes)
+            router_norm=NormSpec("rms", found["rms_norm_eps"]) if "router_scale" in names else None, **clamp)
 
     def _expert_size(self, experts: str) -> int:
         fused = experts + ".down_proj"

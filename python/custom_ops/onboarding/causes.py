@@ -344,7 +344,7 @@ def _factor(block: Decoder, hints: Hints) -> Iterator[Hypothesis]:
         return
     ours = 1.0 if block.scalar is None else block.scalar.item()
     yield Hypothesis(f"the block's result is multiplied by {ours:g}, in the reference by {theirs.item():g}",
-                     [weight(block, theirs.detach().to(block.mlp.down_proj.weight.dtype), "scalar")])
+                     [weight(block, theirs.detach().to(next(block.mlp.parameters()).dtype), "scalar")])
 
 
 def _residual(block: Decoder) -> Iterator[Hypothesis]:

@@ -37,7 +37,7 @@ class Session:
     """One sequence that goes on, or starts again from what it shares with the last one.
 
     A snapshot is taken at the end of every prompt: the next prompt that begins with the same tokens continues from there. Models without
-    recurrent layers go back to any token in common.
+    recurrent layers go back to any token in common. model: an LlmModel, or an MnnModel, which goes back as its memory can.
 
     Example:
         >>> session = Session(model)                                               # doctest: +SKIP
@@ -45,7 +45,7 @@ class Session:
     """
 
     model: LlmModel
-    memory: Memory = None
+    memory: Memory | None = None  # a new one
     tokens: list[int] = field(default_factory=list)  # in the memory
     speed: Speed = field(default_factory=Speed)
 

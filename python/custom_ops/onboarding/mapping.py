@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .errors import OnboardingError, UnknownFamily, nearest
+from .errors import OnboardingError, UnknownFamily, nearest, some
 from .vocabulary import ATTRIBUTE, LAYER_TYPES, LEVELS, MODULE, ROLES, TRAITS, wrong_kind
 
 try:
@@ -105,9 +105,17 @@ def family(model_type: str, map_dirs: Iterable[str | Path] = (), config: Mapping
 
 
 def choose(maps: Mapping[str, Sequence[FamilyMap]], model_type: str, config: Mapping) -> FamilyMap:
-    found = [entry for entry in maps.get(model_type, ()) if entry.matches(config)]
-    if not found:
+    """Of the maps for a model_type the one that fits config.json best. Raises UnknownFamily where there are none, OnboardingError where
+    none fits."""
+    known = maps.get(model_type, ())
+    if not known:
         raise UnknownFamily(model_type, maps)
+    found = [entry for entry in known if entry.matches(config)]
+    if not found:
+        asked = "; ".join(f"{entry.file.name} wants {', '.join(f'{key} = {value!r}' for key, value in entry.when.items())}"
+                          for entry in known)
+        raise OnboardingError(f"model_type {model_type!r} is mapped, but not for this config.json: {asked}; a map of your own for it is "
+                              "added with --map-dir")
     return max(found, key=lambda entry: len(entry.when))  # the one that asks for most
 
 
@@ -120,7 +128,8 @@ def identify(maps: Mapping[str, Sequence[FamilyMap]], config: Mapping) -> Family
         told = [entry for entries in maps.values() for entry in entries if entry.when and entry.matches(config)]
         if told:
             return told[0]
-        raise OnboardingError(f"config.json has no model_type, and no map knows it by its keys: {', '.join(list(config)[:20])}")
+        raise OnboardingError(f"config.json has no model_type, and no map knows it by its keys: {some(list(config), 20)}; write the "
+                              "model_type of its family into it, or a map whose `when` knows it (--map-dir)")
     raise OnboardingError(f"config.json model_type: must be a name, is {model_type!r:.80}")
 
 

@@ -38,6 +38,7 @@ def resolve_config(family: FamilyMap, config: Mapping) -> ConfigValues:
         if key not in found.values and not found.stated(key):  # null is a statement too: no softcap, no head_dim of its own
             found.set(key, value, f"default of {family.file.stem}")
     _derive(found)
+    _pairs_of_counts(found)
     layer_types.resolve(family, found)
     blocks.resolve(found)
     needed = [*_ALWAYS, *_BY_LINEAR[family.traits["linear"]], *(("num_experts", "top_k") if _has_experts(family, found) else ())]
@@ -52,6 +53,17 @@ def resolve_config(family: FamilyMap, config: Mapping) -> ConfigValues:
     found.report.extend(Unresolved("config", None, key, "", "the map names no source", required=True)
                         for key in needed if key not in found.values and key not in reported)
     return found
+
+
+def _pairs_of_counts(found: ConfigValues) -> None:
+    """Reports counts that do not go together."""
+    key_heads, value_heads = found.get("linear_num_key_heads"), found.get("linear_num_value_heads")
+    if key_heads and value_heads and value_heads % key_heads:
+        reason = f"{value_heads} is no multiple of linear_num_key_heads {key_heads}"
+        found.report.append(Unresolved("config", None, "linear_num_value_heads", found.sources["linear_num_value_heads"], reason, True))
+    experts, chosen = found.get("num_experts"), found.get("top_k")
+    if experts and chosen and chosen > experts:
+        found.report.append(Unresolved("mlp", None, "top_k", found.sources["top_k"], f"{chosen} of {experts} experts", True))
 
 
 def _has_experts(family: FamilyMap, found: ConfigValues) -> bool:

@@ -7,7 +7,6 @@ only a default the family documents is taken.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -16,7 +15,7 @@ from .errors import OnboardingError, nearest
 from .mapping import ABSENT, FamilyMap, lookup
 from .report import ConfigValues
 from .resolve import candidates, resolve_config
-from .vocabulary import ATTENTION_TYPES
+from .vocabulary import ATTENTION_TYPES, POSITIVE, is_number, wrong_kind
 
 # rope_type -> numbers it cannot do without, as transformers 5.24 requires them
 SCALINGS = {
@@ -25,6 +24,9 @@ SCALINGS = {
     "proportional": (), "xdrope": ("alpha",),
 }
 _ALIASES = {"su": "longrope", "mrope": "default"}  # older spellings; mrope is the default with an mrope_section
+_POSITIVE = ("factor", "alpha", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings", "beta_fast", "beta_slow",
+             "attention_factor")  # null stands for what is not there
+_PER_PAIR = ("short_factor", "long_factor")
 _OWN = ("rope_theta", "partial_rotary_factor", "rope_type", "type")  # of a rope dict, resolved here
 
 
@@ -62,7 +64,8 @@ def resolve_rope(config: Mapping, family: FamilyMap, layer_type: str = "full_att
     theta, source = _theta(config, family, layer_type, dicts, found)
     if "rope_ratio" in found:
         theta, source = theta * found["rope_ratio"], f"{source} times {found.sources['rope_ratio']} {found['rope_ratio']:g}"
-    return Rope(theta, _dims(config, family, layer_type, dicts, found), family.traits["rope_pairing"], _scaling(dicts, found), source)
+    dims = _dims(config, family, layer_type, dicts, found)
+    return Rope(theta, dims, family.traits["rope_pairing"], _scaling(dicts, dims, found), source)
 
 
 def _dicts(config: Mapping, family: FamilyMap, layer_type: str) -> Iterator[tuple[str, Mapping]]:
@@ -113,7 +116,7 @@ def _theta(config: Mapping, family: FamilyMap, layer_type: str, dicts, found: Co
 
 
 def _base(path: str, value) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 1:
+    if not is_number(value) or value <= 1:
         raise OnboardingError(f"config.json {path}: must be a finite number above 1, is {value!r:.80}")
     return float(value)
 
@@ -143,7 +146,7 @@ def _share(config: Mapping, family: FamilyMap, dicts, found: ConfigValues) -> tu
     places |= {f"{path}.partial_rotary_factor": entry.get("partial_rotary_factor") for path, entry in dicts}
     stated = {path: value for path, value in places.items() if value is not ABSENT and value is not None}
     for path, value in stated.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
+        if not is_number(value) or not 0 < value <= 1:
             raise OnboardingError(f"config.json {path}: must be above 0 and at most 1, is {value!r:.80}")
     if stated:
         _agree("partial_rotary_factor", stated)
@@ -151,7 +154,7 @@ def _share(config: Mapping, family: FamilyMap, dicts, found: ConfigValues) -> tu
     return found.get("partial_rotary_factor", 1.0), found.sources.get("partial_rotary_factor", "the whole head")
 
 
-def _scaling(dicts, found: ConfigValues) -> dict:
+def _scaling(dicts, dims: int, found: ConfigValues) -> dict:
     """rope_type and its numbers, from the dict that has one; two that scale differently are an error."""
     scalings = {}
     for path, entry in dicts:
@@ -168,4 +171,26 @@ def _scaling(dicts, found: ConfigValues) -> dict:
     told = {path: numbers for path, numbers in scalings.items() if numbers != {"rope_type": "default"}}
     if len(told) > 1:
         raise OnboardingError(f"config.json scales the rotary embedding differently in {' and '.join(told)}")
+    for path, numbers in told.items():
+        _check_numbers(path, numbers, dims, found)
     return next(iter(told.values()), {"rope_type": "default"})
+
+
+def _check_numbers(path: str, numbers: Mapping, dims: int, found: ConfigValues) -> None:
+    """Those of a scaling, before a frequency is computed with them."""
+    kind = numbers["rope_type"]
+    for key in _POSITIVE:
+        if key in numbers and (must := wrong_kind(POSITIVE, numbers[key])):
+            raise OnboardingError(f"config.json {path}.{key}: must be {must}, is {numbers[key]!r:.80}")
+    for key in _PER_PAIR:
+        factors = numbers.get(key, [1.0] * (dims // 2))
+        if not isinstance(factors, list) or len(factors) != dims // 2 or any(wrong_kind(POSITIVE, factor) for factor in factors):
+            raise OnboardingError(f"config.json {path}.{key}: must be a list of {dims // 2} numbers above 0, one for each pair that "
+                                  f"rotates, is {factors!r:.80}")
+    if kind == "llama3" and numbers["low_freq_factor"] >= numbers["high_freq_factor"]:
+        raise OnboardingError(f"config.json {path}: low_freq_factor {numbers['low_freq_factor']} must be below high_freq_factor "
+                              f"{numbers['high_freq_factor']}")
+    original = "original_max_position_embeddings" in numbers
+    by_length = kind == "dynamic" and "alpha" not in numbers or kind in ("yarn", "longrope") and not (original and "factor" in numbers)
+    if by_length and "max_position_embeddings" not in found:
+        raise OnboardingError(f"config.json {path}: rope_type {kind} needs max_position_embeddings, which config.json does not have")

@@ -60,7 +60,8 @@ class Sampling:
 
     def _nucleus(self, logits: Tensor) -> Tensor:
         ordered, index = logits.sort(descending=True)
-        before = ordered.softmax(-1).cumsum(-1) - ordered.softmax(-1)  # of the better ones: the one that reaches top_p stays
+        shares = ordered.softmax(-1)
+        before = shares.cumsum(-1) - shares  # of the better ones: the one that reaches top_p stays
         return logits.index_fill(0, index[before >= self.top_p], float("-inf"))
 
     def draw(self, logits: Tensor, seen: Sequence[int] = (), rng: torch.Generator | None = None) -> int:

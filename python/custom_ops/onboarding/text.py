@@ -39,10 +39,11 @@ class Text:
     def _stops(self, configs: list[dict]) -> frozenset[int]:
         found = [self.tokenizer.eos_token_id]
         for config in configs:
-            inner = config.get("text_config")
-            value = config.get("eos_token_id") or (inner.get("eos_token_id") if isinstance(inner, dict) else None)
+            inner, value = config.get("text_config"), config.get("eos_token_id")
+            if value is None and isinstance(inner, dict):
+                value = inner.get("eos_token_id")
             found += value if isinstance(value, list) else [value]
-        return frozenset(value for value in found if isinstance(value, int))
+        return frozenset(value for value in found if isinstance(value, int) and not isinstance(value, bool))
 
     def encode(self, text: str, special: bool = True) -> list[int]:
         """special: with the tokens that the tokenizer puts around a text."""

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from .._fake import dtype_text
+from .errors import OnboardingError
 from .locate import Finding, locate, nmse
 from .model import LlmModel
 from .progress import Progress, untold
@@ -55,7 +56,7 @@ def measure(phase: str, checkpoint: str, got: Tensor, want: Tensor, noise: float
     dtype = want.dtype
     a, b = got.double(), want.double()
     if a.shape != b.shape:
-        raise RuntimeError(f"{phase} {checkpoint}: got {list(a.shape)}, the reference has {list(b.shape)}")
+        raise OnboardingError(f"{phase}, {checkpoint}: LlmModel gives {list(a.shape)}, the reference {list(b.shape)}: not one model")
     difference, std = (a - b).abs(), b.std(correction=0).item()
     bound = float("inf")
     if dtype in MAX_ABS:

@@ -7,18 +7,20 @@ Traits:  what names alone cannot say about a family.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from .architecture import RESIDUAL_MODES, ROUTINGS
+from .architecture import ACTIVATION_NAMES, RESIDUAL_MODES, ROUTINGS
 
 MODULE = "module"        # a path of tensor names: "q_proj" has q_proj.weight, perhaps q_proj.bias; or a bare parameter
 ATTRIBUTE = "attribute"  # a module or value without tensors, known to Python code only: kept, never looked for in a checkpoint
 COUNT = "count"          # config.json: an integer >= 1
 SIZE = "size"            # config.json: an integer >= 0
-NUMBER = "number"        # config.json: a finite number
+NUMBER = "number"        # config.json: a number that float32 holds
+POSITIVE = "positive"    # config.json: such a number above 0
+EPSILON = "epsilon"      # config.json: such a number from 0
 FLAG = "flag"            # config.json: true or false
 NAME = "name"            # config.json: a string
+ACTIVATION = "activation"  # config.json: the name of an activation that LlmModel has
 ANY = "any"              # config.json: whatever stands there (token ids, per-layer lists, rope dicts)
 
 ATTENTION_TYPES = ("full_attention", "sliding_attention", "chunked_attention")  # of blocks with self_attn
@@ -75,12 +77,12 @@ CONFIG = {
         partial_rotary_factor="share of a head that rotates",
         scale_emb="factor on the embedding (minicpm)",
         dim_model_base="hidden size the head was tuned for (minicpm)",
-        rms_norm_eps="epsilon of every norm of the decoder",
         attn_scale="a of the temperature of blocks that do not rotate, 1 + a log(1 + floor((position + 1) / n)) (llama4)",
-        floor_scale="n of that temperature (llama4)",
         swiglu_alpha="alpha of x * sigmoid(alpha * x) (gpt_oss)",
         swiglu_limit="bound of gate and up before the product (gpt_oss)",
     ),
+    **_keys(POSITIVE, floor_scale="n of that temperature (llama4)"),
+    **_keys(EPSILON, rms_norm_eps="epsilon of every norm of the decoder"),
     **_keys(
         FLAG,
         tie_word_embeddings="the head is the embedding, no lm tensor of its own",
@@ -217,13 +219,13 @@ TRAITS = {
     "output_gate": Trait(bool, False, "q_proj holds query and gate per head; attention's output is multiplied by sigmoid(gate)"),
     "sinks": Trait(bool, False, "one learned logit per head that takes weight and gives nothing"),
     "qkv_layout": _choice("rows of qkv_proj: all q, all k, all v; or q, k, v of each head", "stacked", "per_head"),
-    "attention_softcap": Trait(str, None, "logits become cap tanh(logits / cap)", path=NUMBER),
-    "final_softcap": Trait(str, None, "the same for the head's logits", path=NUMBER),
-    "attention_scale": Trait(str, "head_dim", "logits are multiplied by this number to the power -1/2", ("head_dim", "one"), path=NUMBER),
+    "attention_softcap": Trait(str, None, "logits become cap tanh(logits / cap)", path=POSITIVE),
+    "final_softcap": Trait(str, None, "the same for the head's logits", path=POSITIVE),
+    "attention_scale": Trait(str, "head_dim", "logits are multiplied by this number to the power -1/2", ("head_dim", "one"), path=POSITIVE),
     "embed_scale": Trait(str, "none", "factor on the embedding", ("none", "sqrt_hidden"), path=NUMBER),
     "logit_scale": Trait(str, "none", "factor on the head's logits; base_over_hidden is dim_model_base / hidden_size",
                          ("none", "base_over_hidden"), path=NUMBER),
-    "activation": Trait(str, "hidden_act", "path of the activation's name", path=NAME),
+    "activation": Trait(str, "hidden_act", "path of the activation's name", path=ACTIVATION),
     "mlp": _choice("down(act(gate) * up), or down(act(up))", "gated", "plain"),
     "mlp_names": Trait(dict, {"gate": "gate_proj", "up": "up_proj", "down": "down_proj"},
                        "children of a dense MLP: gate, up, down; or gate_up (rows of gate first), down"),
@@ -241,18 +243,29 @@ TRAITS = {
     "window_from": Trait(str, None, "path of n: blocks from n on slide", path=NUMBER),
 }
 
+_FLOAT32 = 3.4028234663852886e38  # the largest
 ROLES = ("gate", "up", "down", "gate_up")  # keys of mlp_names and expert_names
+
+
+def is_number(value) -> bool:
+    """Whether float32 holds it; a flag is none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _FLOAT32
 
 
 def wrong_kind(kind: str, value) -> str:
     """What a value of this kind must be, empty when it is."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if kind == COUNT:
-        return "" if number and isinstance(value, int) and 1 <= value < 2**31 else "an integer >= 1"
+        return "" if is_number(value) and isinstance(value, int) and 1 <= value < 2**31 else "an integer >= 1"
     if kind == SIZE:
-        return "" if number and isinstance(value, int) and 0 <= value < 2**31 else "an integer >= 0"
+        return "" if is_number(value) and isinstance(value, int) and 0 <= value < 2**31 else "an integer >= 0"
     if kind == NUMBER:
-        return "" if number and math.isfinite(value) else "a finite number"
+        return "" if is_number(value) else "a finite number"
+    if kind == POSITIVE:
+        return "" if is_number(value) and value > 0 else "a finite number above 0"
+    if kind == EPSILON:
+        return "" if is_number(value) and value >= 0 else "a finite number >= 0"
+    if kind == ACTIVATION:
+        return "" if value in ACTIVATION_NAMES else f"one of {', '.join(ACTIVATION_NAMES)}"
     if kind == FLAG:
         return "" if isinstance(value, bool) else "true or false"
     if kind == NAME:

@@ -100,13 +100,23 @@ def load(model: str | Path | Source, *, map_dirs: Iterable[str | Path] = (), dty
     Raises OnboardingError with the three lists of Plan where they are not empty, before a weight is read; and where a weight is not finite.
     """
     source = model if isinstance(model, Source) else open_source(model, map_dirs)
-    result = LlmModel(build_architecture(source), device="meta", dtype=dtype or source.dtype())
+    result = meta_model(source, dtype or source.dtype())
     plan = make_plan(source, result)
     plan.require(str(source.checkpoint.folder))
     result.to_empty(device=device or "cpu")
     result.tie()
     fill(result, source, plan, progress)
     return result.eval().requires_grad_(False)
+
+
+def meta_model(source: Source, dtype: torch.dtype) -> LlmModel:
+    """Names and shapes of the parameters, without values. Raises OnboardingError where config.json describes what LlmModel cannot be."""
+    try:
+        return LlmModel(build_architecture(source), device="meta", dtype=dtype)
+    except RuntimeError as error:
+        if isinstance(error, OnboardingError):
+            raise
+        raise OnboardingError(f"{source.checkpoint.folder}: config.json describes no model that LlmModel can be: {error}") from None
 
 
 @torch.no_grad()

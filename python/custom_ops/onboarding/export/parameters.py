@@ -9,10 +9,8 @@ import torch
 from torch import Tensor
 
 from ..architecture import Architecture
-from ..build import build_architecture
-from ..model import LlmModel
 from ..source import Source
-from ..weights import Piece, make_plan, require_finite
+from ..weights import Piece, make_plan, meta_model, require_finite
 
 
 class Parameters:
@@ -23,8 +21,8 @@ class Parameters:
 
     def __init__(self, source: Source):
         self.source = source
-        self.architecture: Architecture = build_architecture(source)
-        model = LlmModel(self.architecture, device="meta", dtype=source.dtype())
+        model = meta_model(source, source.dtype())
+        self.architecture: Architecture = model.architecture
         plan = make_plan(source, model)
         plan.require(str(source.checkpoint.folder))
         self.ignored = plan.ignored

@@ -78,20 +78,21 @@ class Graph:
 
 
 def build(architecture: Architecture) -> Graph:
+    """Raises OnboardingError where a graph cannot say what the model does, or onnx is missing."""
     model = _Stateful(architecture).eval()
     layers = model.attention
     caches = [torch.zeros(1, spec.kv_heads, 3, spec.head_dim) for spec in (architecture.layers[i].mixer for i in layers) for _ in range(2)]
     before, after = ([name for layer in layers for name in names(layer)] for names in (past, present))
     axes = {TOKENS: {1: "length"}, LOGITS: {1: "rows"}, **dict.fromkeys(before, {2: "past"}), **dict.fromkeys(after, {2: "total"})}
     stream = io.BytesIO()
-    load("onnx")
+    onnx = load("onnx")
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # of tracing and of deprecation; the result is checked
         torch.onnx.export(model, (torch.zeros(1, 5, dtype=torch.int32), torch.tensor([2], dtype=torch.int32), *caches), stream,
                           dynamo=False, export_params=False, do_constant_folding=False, opset_version=_OPSET,
                           input_names=[TOKENS, FIRST, *before], output_names=[LOGITS, *after], dynamic_axes=axes,
                           custom_opsets={DOMAIN: VERSION})
-    proto = load("onnx").load_from_string(stream.getvalue())
+    proto = onnx.load_from_string(stream.getvalue())
     rename(proto)
     known = {TOKENS, FIRST, *before}
     parameters = tuple(value.name for value in proto.graph.input if value.name not in known)
