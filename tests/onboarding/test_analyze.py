@@ -303,6 +303,15 @@ def test_hostile_configurations_end_in_a_report(case, weights, saved, tmp_path):
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "onboarding" / "analyze.md").read_text()
 
 
+def test_experts_that_config_json_does_not_speak_of(tmp_path):
+    """They are left over, for analyze as for a load."""
+    build_variant("gemma4_moe").save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"enable_moe_block": False}))
+    analysis = analyze(tmp_path)
+    assert not analysis.ready and "model.layers.0.experts.down_proj" in analysis.missing and state(analysis)[3] == "wrong"
+
+
 def test_the_document_shows_what_is_printed(saved):
     folder = saved("lfm2_moe")
     printed = [line.strip() for line in run(folder, code=0).replace(str(folder), "lfm2_moe").splitlines()]

@@ -37,8 +37,6 @@ class _Builder:
         vocab, width = source.shape(model["embed"] + ".weight")
         if width != self.hidden:
             raise OnboardingError(f"{source.checkpoint.folder}: embedding [{vocab}, {width}] but hidden_size {self.hidden}")
-        if found.get("use_bidirectional_attention") in (True, "all"):
-            raise OnboardingError(f"{source.checkpoint.folder}: use_bidirectional_attention: every token sees later ones, no decoder")
         tied = bool(found.get("tie_word_embeddings", False))
         return Architecture(
             vocab, self.hidden, tuple(self._layer(i, paths) for i, paths in enumerate(source.paths.layers)),

@@ -127,7 +127,8 @@ class _Walk:
     def _layer(self, layer: int, prefix: str) -> LayerPaths:
         slots = ("self_attn", "linear_attn")
         without = {key for value, keys in _ONLY_WITH.items() if not self.found.get(value) for key in keys}
-        decoder = self._level("decoder", layer, prefix, lambda key: key not in slots and key not in without)
+        located = self._level("decoder", layer, prefix, lambda key: key not in slots and key not in without)
+        decoder = {key: path for key, path in located.items() if key not in without}
         kinds = [slot for slot in slots if slot in decoder]
         kind = kinds[0] if len(kinds) == 1 else ""
         if not kind:

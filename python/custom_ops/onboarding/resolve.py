@@ -38,7 +38,7 @@ def resolve_config(family: FamilyMap, config: Mapping) -> ConfigValues:
         if key not in found.values and not found.stated(key):  # null is a statement too: no softcap, no head_dim of its own
             found.set(key, value, f"default of {family.file.stem}")
     _derive(found)
-    _pairs_of_counts(found)
+    _report_unfit(found)
     layer_types.resolve(family, found)
     blocks.resolve(found)
     needed = [*_ALWAYS, *_BY_LINEAR[family.traits["linear"]], *(("num_experts", "top_k") if _has_experts(family, found) else ())]
@@ -55,15 +55,20 @@ def resolve_config(family: FamilyMap, config: Mapping) -> ConfigValues:
     return found
 
 
-def _pairs_of_counts(found: ConfigValues) -> None:
-    """Reports counts that do not go together."""
+def _report_unfit(found: ConfigValues) -> None:
+    """Reports counts that do not go together, and what is no decoder."""
+    if found.get("use_bidirectional_attention") in (True, "all"):
+        source = found.sources["use_bidirectional_attention"]
+        reason = "every token sees later ones, no decoder"
+        found.report.append(Unresolved("config", None, "use_bidirectional_attention", source, reason, required=True))
     key_heads, value_heads = found.get("linear_num_key_heads"), found.get("linear_num_value_heads")
     if key_heads and value_heads and value_heads % key_heads:
         reason = f"{value_heads} is no multiple of linear_num_key_heads {key_heads}"
-        found.report.append(Unresolved("config", None, "linear_num_value_heads", found.sources["linear_num_value_heads"], reason, True))
+        found.report.append(Unresolved("config", None, "linear_num_value_heads", found.sources["linear_num_value_heads"], reason,
+                                       required=True))
     experts, chosen = found.get("num_experts"), found.get("top_k")
     if experts and chosen and chosen > experts:
-        found.report.append(Unresolved("mlp", None, "top_k", found.sources["top_k"], f"{chosen} of {experts} experts", True))
+        found.report.append(Unresolved("mlp", None, "top_k", found.sources["top_k"], f"{chosen} of {experts} experts", required=True))
 
 
 def _has_experts(family: FamilyMap, found: ConfigValues) -> bool:
