@@ -123,6 +123,8 @@ CASES = [
     Case("cube", "cube_core_misses_sync_all", "deadlock", ("2 of 3 cores wait in SyncAll<false> (AIV 0, AIV 1) for AIC 0",)),
     Case("cube", "cube_core_runs_ahead_of_its_counter", "event-flag", ("flag 3 may be set 16 times more",)),
     Case("cube", "sync_all_without_the_scheduler", "deadlock", ("KERNEL_TYPE_AIV_ONLY",), blocks=2),
+    Case("cube", "two_types_of_kernel", "argument", ("declares two types",)),
+    Case("cube", "type_declared_after_a_copy", "argument", ("already copied to or from GM",)),
     Case("matmul", "iterate_all_without_tensor_a", "argument", ("IterateAll without SetTensorA",), x=512, y=256),
     Case("matmul", "object_not_registered", "argument", ("IterateAll of an object that is not registered",), x=512, y=256),
     Case("matmul", "tiling_that_does_not_fit_l0a", "local-memory-overflow", ("TCubeTiling does not fit L0A", "131072"), x=512, y=256),

@@ -262,3 +262,19 @@ extern "C" __global__ __aicore__ void sync_all_without_the_scheduler(GM_ADDR x, 
     else KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     SyncAll();
 }
+
+extern "C" __global__ __aicore__ void two_types_of_kernel(GM_ADDR x, GM_ADDR y, bool repaired) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    if (!repaired) KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+}
+
+extern "C" __global__ __aicore__ void type_declared_after_a_copy(GM_ADDR x, GM_ADDR y, bool repaired) {
+    if (repaired) KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
+    TPipe pipe;
+    TBuf<> buf;
+    if ASCEND_IS_AIV {
+        pipe.InitBuffer(buf, kBytes);
+        DataCopy(buf.Get<float>(), Gm(x), kLanes);
+    }
+    if (!repaired) KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
+}
