@@ -149,6 +149,9 @@ def _save(analysis, path: str) -> None:
         reason = "the map fits" if analysis.ready else "no map would mend what is wrong"
         raise click.UsageError(f"--save-map: there is nothing to propose; {reason}")
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    with open(path, "x", encoding="utf-8") as file:  # never over a map that somebody wrote
-        file.write(analysis.proposal.text)
+    try:
+        with open(path, "x", encoding="utf-8") as file:  # never over a map that somebody wrote
+            file.write(analysis.proposal.text)
+    except FileExistsError:
+        raise click.UsageError(f"--save-map: {path} exists already; choose another name") from None
     click.echo(f"written: {path}; use it with --map-dir {os.path.dirname(path) or '.'}", err=True)

@@ -356,7 +356,7 @@ def test_a_saved_map_never_overwrites(variant, tmp_path_factory):
     folder = variant("llama", lambda config: config.update(model_type="zzz"))
     file = tmp_path_factory.mktemp("maps") / "mine.toml"
     file.write_text("precious")
-    assert "File exists" in run(folder, "--save-map", file, code=2)
+    assert "exists already; choose another name" in run(folder, "--save-map", file, code=2)
     assert file.read_text() == "precious"
 
 

@@ -123,7 +123,7 @@ def test_text_of_the_command(real, files, words):
 def test_export_of_another_model(real, tmp_path):
     build_variant("llama").save_pretrained(tmp_path)
     command("export", tmp_path, "--format", "mnn", "-o", tmp_path / "other.mnn")
-    for options, message in (((), "knows 96 tokens, the tokenizer of"), (("--dtype", "float16"), "--dtype is of the checkpoint")):
+    for options, message in (((), "knows 96 tokens, the tokenizer of"), (("--dtype", "float16"), "--dtype is for reading the checkpoint")):
         done = CliRunner().invoke(main, ["onboard", "generate", str(real[0]), "-p", "a", "--mnn", str(tmp_path / "other.mnn"), *options])
         assert done.exit_code == 2 and message in done.output
 

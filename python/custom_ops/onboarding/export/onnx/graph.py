@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from ...architecture import Architecture
-from ...errors import OnboardingError
 from .node import DOMAIN, VERSION, Emit, emit_symbolic, emit_traced
 from .package import load
 from .traceable import Traceable
