@@ -55,6 +55,25 @@ inline int64_t LeadingSize(const gert::Shape& shape, size_t inner) {
     return size;
 }
 
+// Bytes of the workspace that the toolkit's own library wants, before the op's.
+inline size_t LibraryWorkspace(gert::TilingContext* context) {
+    return platform_ascendc::PlatformAscendC(context->GetPlatformInfo()).GetLibApiWorkSpaceSize();
+}
+
+// A plan into its context.
+template <typename TilingData>
+ge::graphStatus Accept(gert::TilingContext* context, const char* op, const TilingData& plan, uint32_t blocks, uint64_t key = 0,
+                       size_t workspaceBytes = 0) {
+    TilingData* data = context->GetTilingData<TilingData>();
+    size_t* workspace = context->GetWorkspaceSizes(1);
+    if (data == nullptr || workspace == nullptr) return Refuse(std::string(op) + ": no room for tiling data");
+    *data = plan;
+    workspace[0] = workspaceBytes;
+    context->SetTilingKey(key);
+    context->SetBlockDim(blocks);
+    return ge::GRAPH_SUCCESS;
+}
+
 inline bool SameLeading(const gert::Shape& a, size_t innerA, const gert::Shape& b, size_t innerB) {
     if (a.GetDimNum() - innerA != b.GetDimNum() - innerB) return false;
     for (size_t i = 0; i + innerA < a.GetDimNum(); ++i)

@@ -152,16 +152,9 @@ ge::graphStatus TilingFusedLinearAttention(gert::TilingContext* context) {
 
     const Result<FusedLinearAttentionPlan> plan = TileFusedLinearAttention(shape, ChipOf(context));
     if (!plan) return Refuse(plan.Message());
-    auto* data = context->GetTilingData<FusedLinearAttentionTilingData>();
-    size_t* workspace = context->GetWorkspaceSizes(1);
-    if (data == nullptr || workspace == nullptr) return Refuse("fused_linear_attention: no room for tiling data");
-    *data = plan->data;
-    const platform_ascendc::PlatformAscendC platform(context->GetPlatformInfo());
-    workspace[0] = platform.GetLibApiWorkSpaceSize() + plan->workspaceBytes;
-    context->SetTilingKey(static_cast<uint64_t>(plan->kernel));
-    context->SetBlockDim(plan->blockDim);
     context->SetScheduleMode(1);  // batch: SyncAll needs all blocks on a core at once
-    return ge::GRAPH_SUCCESS;
+    return Accept(context, "fused_linear_attention", plan->data, plan->blockDim, static_cast<uint64_t>(plan->kernel),
+                  LibraryWorkspace(context) + plan->workspaceBytes);
 }
 
 ge::graphStatus ParseFusedLinearAttention(gert::TilingParseContext*) { return ge::GRAPH_SUCCESS; }

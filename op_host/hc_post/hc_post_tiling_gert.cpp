@@ -46,14 +46,7 @@ ge::graphStatus TilingHcPost(gert::TilingContext* context) {
     shape.weightBytes = postDesc->GetDataType() == ge::DT_FLOAT ? 4 : 2;
     const Result<HcPostTilingData> plan = TileHcPost(shape, ChipOf(context));
     if (!plan) return Refuse(plan.Message());
-    HcPostTilingData* data = context->GetTilingData<HcPostTilingData>();
-    size_t* workspace = context->GetWorkspaceSizes(1);
-    if (data == nullptr || workspace == nullptr) return Refuse("hc_post: no room for tiling data");
-    *data = *plan;
-    workspace[0] = 0;
-    context->SetTilingKey(0);
-    context->SetBlockDim(plan->usedCores);
-    return ge::GRAPH_SUCCESS;
+    return Accept(context, "hc_post", *plan, plan->usedCores);
 }
 
 ge::graphStatus ParseHcPost(gert::TilingParseContext*) { return ge::GRAPH_SUCCESS; }

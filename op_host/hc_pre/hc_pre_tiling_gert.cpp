@@ -60,16 +60,8 @@ ge::graphStatus TilingHcPre(gert::TilingContext* context) {
     shape.hcEps = *hcEps;
     const Result<HcPrePlan> plan = TileHcPre(shape, ChipOf(context));
     if (!plan) return Refuse(plan.Message());
-    HcPreTilingData* data = context->GetTilingData<HcPreTilingData>();
-    size_t* workspace = context->GetWorkspaceSizes(1);
-    if (data == nullptr || workspace == nullptr) return Refuse("hc_pre: no room for tiling data");
-    *data = plan->data;
-    const platform_ascendc::PlatformAscendC platform(context->GetPlatformInfo());
-    workspace[0] = platform.GetLibApiWorkSpaceSize() + plan->workspaceBytes;
-    context->SetTilingKey(plan->key);
-    context->SetBlockDim(plan->blockDim);
     context->SetScheduleMode(1);  // batch: SyncAll needs all blocks on a core at once
-    return ge::GRAPH_SUCCESS;
+    return Accept(context, "hc_pre", plan->data, plan->blockDim, plan->key, LibraryWorkspace(context) + plan->workspaceBytes);
 }
 
 ge::graphStatus ParseHcPre(gert::TilingParseContext*) { return ge::GRAPH_SUCCESS; }

@@ -27,14 +27,7 @@ ge::graphStatus TilingHcPreInvRms(gert::TilingContext* context) {
 
     const Result<HcPreInvRmsTilingData> plan = TileHcPreInvRms(shape, ChipOf(context));
     if (!plan) return Refuse(plan.Message());
-    HcPreInvRmsTilingData* data = context->GetTilingData<HcPreInvRmsTilingData>();
-    size_t* workspace = context->GetWorkspaceSizes(1);
-    if (data == nullptr || workspace == nullptr) return Refuse("hc_pre_inv_rms: no room for tiling data");
-    *data = *plan;
-    workspace[0] = 0;
-    context->SetTilingKey(0);
-    context->SetBlockDim(plan->usedCores);
-    return ge::GRAPH_SUCCESS;
+    return Accept(context, "hc_pre_inv_rms", *plan, plan->usedCores);
 }
 
 ge::graphStatus ParseHcPreInvRms(gert::TilingParseContext*) { return ge::GRAPH_SUCCESS; }

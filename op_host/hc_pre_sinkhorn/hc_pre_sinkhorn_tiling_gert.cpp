@@ -60,14 +60,7 @@ ge::graphStatus TilingHcPreSinkhorn(gert::TilingContext* context) {
     shape.hcEps = *eps;
     const Result<HcPreSinkhornTilingData> plan = TileHcPreSinkhorn(shape, ChipOf(context));
     if (!plan) return Refuse(plan.Message());
-    HcPreSinkhornTilingData* data = context->GetTilingData<HcPreSinkhornTilingData>();
-    size_t* workspace = context->GetWorkspaceSizes(1);
-    if (data == nullptr || workspace == nullptr) return Refuse("hc_pre_sinkhorn: no room for tiling data");
-    *data = *plan;
-    workspace[0] = 0;
-    context->SetTilingKey(0);
-    context->SetBlockDim(plan->usedCores);
-    return ge::GRAPH_SUCCESS;
+    return Accept(context, "hc_pre_sinkhorn", *plan, plan->usedCores);
 }
 
 ge::graphStatus ParseHcPreSinkhorn(gert::TilingParseContext*) { return ge::GRAPH_SUCCESS; }
