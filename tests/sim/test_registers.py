@@ -48,6 +48,21 @@ def test_functions():
     np.testing.assert_array_equal(y[7], both[::2] - both[1::2])
 
 
+@pytest.mark.parametrize("lanes", [1, 8, 9, 16])
+def test_blocks(lanes):
+    """A block with no active lane is not read: here it lies past the buffer, or at 1 MiB."""
+    x = np.random.default_rng(lanes).standard_normal(200).astype(np.float32)
+    near = np.array([5, 3, 24, 3, 11, 2, 20, 7], np.uint32)
+    far = np.where(np.arange(8) * 8 < lanes, near, 2**15).astype(np.uint32)
+    x[:16].view(np.uint32)[:] = np.concatenate([near, far]) * 32
+    y, rows = np.zeros((4, 64), np.float32), x.reshape(25, 8)
+    assert launch("blocks", [x, y, np.uint32(200), np.uint32(lanes)]).findings == []
+    np.testing.assert_array_equal(y[0], rows[2::3].ravel())
+    np.testing.assert_array_equal(y[1], np.where(np.arange(64) < lanes, np.resize(x[-16:], 64), 0))
+    np.testing.assert_array_equal(y[2], rows[near].ravel())
+    np.testing.assert_array_equal(y[3], np.where(np.arange(64) < lanes, rows[near].ravel(), 0))
+
+
 def test_masked_lanes_of_a_load_are_not_used():
     x, y = np.arange(10, dtype=np.float32), np.zeros(10, np.float32)
     assert launch("tail", [x, y, np.uint32(10)]).findings == []

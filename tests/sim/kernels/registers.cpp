@@ -102,6 +102,29 @@ extern "C" __global__ __aicore__ void functions(GM_ADDR x, GM_ADDR y) {
     });
 }
 
+// Blocks of 32 bytes: every third one, then those whose offsets in bytes stand in front of them, each with all lanes and with the first
+// `lanes`, whose other blocks lie past the buffer.
+extern "C" __global__ __aicore__ void blocks(GM_ADDR x, GM_ADDR y, uint32_t floats, uint32_t lanes) {
+    Run(x, y, floats, 4 * 64, [=](__ubuf__ float* in, __ubuf__ float* out) {
+        __VEC_SCOPE__ {
+            RegTensor<float> value;
+            RegTensor<uint32_t> offsets;
+            uint32_t left = lanes;
+            MaskReg all = CreateMask<float>(), some = UpdateMask<float>(left);
+            DataCopy<float, DataCopyMode::DATA_BLOCK_COPY>(value, in + 16, 3, all);
+            DataCopy(out, value, all);
+            DataCopy<float, DataCopyMode::DATA_BLOCK_COPY>(value, in + floats - 16, 1, some);
+            DataCopy(out + 64, value, all);
+            DataCopy(offsets, (__ubuf__ uint32_t*)in);
+            DataCopyGatherB(value, in, offsets, all);
+            DataCopy(out + 128, value, all);
+            DataCopy(offsets, (__ubuf__ uint32_t*)in + 8);
+            DataCopyGatherB(value, in, offsets, some);
+            DataCopy(out + 192, value, all);
+        }
+    });
+}
+
 // Uses `used` lanes of a row that has 10 floats, in a buffer of 16.
 extern "C" __global__ __aicore__ void tail(GM_ADDR x, GM_ADDR y, uint32_t used) {
     TPipe pipe;

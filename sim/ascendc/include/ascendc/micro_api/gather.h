@@ -40,19 +40,8 @@ inline void GatherBlocks(U& dst, const T* base, const V& index, const MaskReg& m
     VectorFunction& function = sim::InVectorFunction(api, where);
     function.Spend({2, 4, 0, 0});
     if (index.taint.word[0] & 0xffffffff) function.Use(api, "index", index.taint.origin, where);   // lanes 0 .. 7
-    alignas(64) typename U::ActualT result[U::kLanes] = {};
-    Taint taint;
-    for (uint32_t block = 0; block < 8; ++block) {
-        if (uint32_t(WholeLanes<U::kMaskStep>(mask).word[block / 2] >> (block % 2 * 32)) == 0) continue;
-        sim::SourceTaint source;
-        const uint8_t* data = function.Read(reinterpret_cast<const uint8_t*>(base) + index.lane[block], 32, 32, api, where, source);
-        std::memcpy(reinterpret_cast<uint8_t*>(result) + block * 32, data, 32);
-        if (source.origin == 0) continue;
-        taint.origin = source.origin;
-        taint.word[block / 2] |= source.word[0] << (block % 2 * 32);
-    }
-    Commit(dst, result, mask, false);
-    SetTaint<U::kMaskStep>(dst.taint, taint, mask, false);
+    ReadBlocks(dst, mask, function, api, where,
+               [&](uint32_t block) { return reinterpret_cast<const uint8_t*>(base) + index.lane[block]; });
 }
 
 // Two lanes with one index: reported, because which of them wins is not defined.

@@ -222,6 +222,23 @@ REG_INLINE inline void Apply(U& dst, const MaskReg& mask, F f, const Sources&...
     SetTaint<U::kMaskStep>(dst.taint, joined, mask, merging);
 }
 
+// dst = eight blocks of 32 bytes, block b from `from(b)`; one with no active lane is not read and becomes 0.
+template <typename U, typename From>
+inline void ReadBlocks(U& dst, const MaskReg& mask, VectorFunction& function, const char* api, Location where, const From& from) {
+    alignas(64) typename U::ActualT result[U::kLanes] = {};
+    Taint taint;
+    for (uint32_t block = 0; block < 8; ++block) {
+        if ((mask.word[block / 2] >> (block % 2 * 32) & uint32_t(FirstBits(U::kMaskStep))) == 0) continue;
+        sim::SourceTaint source;
+        std::memcpy(reinterpret_cast<uint8_t*>(result) + block * 32, function.Read(from(block), 32, 32, api, where, source), 32);
+        if (source.origin == 0) continue;
+        taint.origin = source.origin;
+        taint.word[block / 2] |= source.word[0] << (block % 2 * 32);
+    }
+    Commit(dst, result, mask, false);
+    SetTaint<U::kMaskStep>(dst.taint, taint, mask, false);
+}
+
 // --- modes and cost -------------------------------------------------------------------------------------------------------
 // A mode argument is a MaskMergeMode or the address of a struct that has one.
 template <auto mode>

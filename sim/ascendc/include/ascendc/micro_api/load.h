@@ -82,25 +82,14 @@ REG_INLINE inline void LoadTwo(U& dst0, U& dst1, const T* p, const char* api, Lo
     TakeLanes(dst1, data, taint, [] { return LoadSpread<dist, sizeof(T)>(); }, 1);
 }
 
-// Eight blocks of 32 bytes, `stride` blocks apart; a block with no active lane is not read and becomes 0.
+// Eight blocks of 32 bytes, `stride` blocks apart.
 template <typename T, typename U>
 inline void LoadBlocks(U& dst, const T* p, uint32_t stride, const MaskReg& mask, const char* api, Location where) {
     static_assert(sizeof(T) == sizeof(typename U::ActualT), "LoadAlign: pointer and register have types of different width");
     VectorFunction& function = sim::InVectorFunction(api, where);
     function.Spend({2, 0, 2, 0});
-    alignas(64) typename U::ActualT result[U::kLanes] = {};
-    Taint taint;
-    for (uint32_t block = 0; block < 8; ++block) {
-        if ((mask.word[block / 2] >> (block % 2 * 32) & uint32_t(FirstBits(sizeof(T)))) == 0) continue;
-        sim::SourceTaint source;
-        const uint8_t* data = function.Read(reinterpret_cast<const uint8_t*>(p) + block * stride * 32, 32, 32, api, where, source);
-        std::memcpy(reinterpret_cast<uint8_t*>(result) + block * 32, data, 32);
-        if (source.origin == 0) continue;
-        taint.origin = source.origin;
-        taint.word[block / 2] |= source.word[0] << (block % 2 * 32);
-    }
-    Commit(dst, result, mask, false);
-    SetTaint<U::kMaskStep>(dst.taint, taint, mask, false);
+    ReadBlocks(dst, mask, function, api, where,
+               [&](uint32_t block) { return reinterpret_cast<const uint8_t*>(p) + block * stride * 32; });
 }
 
 }  // namespace regimpl
