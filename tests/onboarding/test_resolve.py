@@ -70,6 +70,8 @@ def test_values_that_make_no_sense_are_required_entries(key, value, message):
 @pytest.mark.parametrize("model_type, changes, message", [
     ("gemma2", {"query_pre_attn_scalar": 0, "sliding_window": 8}, "attention_scale.*must be a finite number above 0, is 0"),
     ("gemma2", {"final_logit_softcapping": 0.0, "sliding_window": 8}, "final_softcap.*above 0"),
+    ("llama4_text", {"floor_scale": None, "num_local_experts": 4, "num_experts_per_tok": 2}, "floor_scale.*null"),
+    ("minicpm", {"scale_depth": None}, "scale_depth.*null"), ("minicpm", {"dim_model_base": None}, "dim_model_base.*null"),
     ("gemma3_text", {"use_bidirectional_attention": True, "sliding_window": 8}, "every token sees later ones, no decoder"),
     ("qwen3_moe", {"num_experts": 4, "num_experts_per_tok": 5}, "top_k.*5 of 4 experts"),
     ("qwen3_next", {"linear_num_key_heads": 3, "linear_num_value_heads": 4}, "4 is no multiple of linear_num_key_heads 3")])

@@ -42,6 +42,7 @@ def resolve_config(family: FamilyMap, config: Mapping) -> ConfigValues:
     layer_types.resolve(family, found)
     blocks.resolve(found)
     needed = [*_ALWAYS, *_BY_LINEAR[family.traits["linear"]], *(("num_experts", "top_k") if _has_experts(family, found) else ())]
+    needed += _by_form(family, found)
     if "sliding_attention" in found.get("layer_types", ()):
         needed.append("sliding_window")
     if "chunked_attention" in found.get("layer_types", ()):
@@ -53,6 +54,16 @@ def resolve_config(family: FamilyMap, config: Mapping) -> ConfigValues:
     found.report.extend(Unresolved("config", None, key, "", "the map names no source", required=True)
                         for key in needed if key not in found.values and key not in reported)
     return found
+
+
+def _by_form(family: FamilyMap, found: ConfigValues) -> Iterator[str]:
+    """Numbers that a form of residual, head or attention cannot do without."""
+    if family.traits["residual"] == "depth_scaled":
+        yield "scale_depth"
+    if family.traits["logit_scale"] == "base_over_hidden":
+        yield "dim_model_base"
+    if found.get("attn_temperature_tuning"):
+        yield from ("attn_scale", "floor_scale")
 
 
 def _report_unfit(found: ConfigValues) -> None:
