@@ -94,9 +94,9 @@ def test_a_signal_in_the_middle_of_an_export(number, tmp_path):
     pytest.importorskip("click")
     save("llama", tmp_path / "model")
     arguments = ["onboard", "export", tmp_path / "model", "--format", "gguf", "--no-tokenizer", "-o", tmp_path / "out.gguf"]
-    # a shell's background jobs ignore SIGINT, and what they start does too
+    # a shell's background jobs ignore SIGINT, what nohup starts ignores SIGHUP, and so does what those start
     process = subprocess.Popen([sys.executable, "-c", SLOW, *arguments], stderr=subprocess.PIPE, text=True,
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+                               preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
     deadline = time.monotonic() + 60
     while names(tmp_path) == ["model"] and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
