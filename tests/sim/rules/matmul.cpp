@@ -1,31 +1,12 @@
 // The high-level Matmul object. y = x for 256 floats where a kernel is repaired: x times the identity that the second half of x holds.
-#include "lib/matmul_intf.h"
-#include "rule_kernel.h"
+#include "matmul_rule.h"
 
-constexpr uint32_t kSide = 16, kMatrix = kSide * kSide;
-using Plain = MatmulType<TPosition::GM, CubeFormat::ND, float>;
-using OnCube = MatmulImpl<Plain, Plain, Plain>;
 using Mixed = Matmul<Plain, Plain, Plain>;
 
-inline TCubeTiling Tiling(int32_t baseK = kSide) {
-    TCubeTiling t{};
-    t.M = t.N = t.Ka = t.Kb = t.singleCoreM = t.singleCoreN = t.singleCoreK = t.baseM = t.baseN = kSide;
-    t.baseK = baseK;
-    t.depthA1 = t.depthB1 = 2;
-    t.stepM = t.stepN = t.stepKa = t.stepKb = 1;
-    t.dbL0A = t.dbL0B = 2;
-    t.dbL0C = 1;
-    return t;
-}
 inline GlobalTensor<float> Sized(GM_ADDR address, uint64_t elements) {
     GlobalTensor<float> tensor;
     tensor.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(address), elements);
     return tensor;
-}
-template <typename Object>
-void Give(Object& mm, GM_ADDR x) {
-    mm.SetTensorA(Gm(x));
-    mm.SetTensorB(Gm(x)[kMatrix]);
 }
 
 extern "C" __global__ __aicore__ void iterate_all_without_tensor_a(GM_ADDR x, GM_ADDR y, bool repaired) {

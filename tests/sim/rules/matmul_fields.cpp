@@ -1,25 +1,5 @@
 // Matmul objects whose tiling and calls the test varies: as they stand in the test they are silent, with a value changed they are refused.
-#include "lib/matmul_intf.h"
-#include "rule_kernel.h"
-
-constexpr uint32_t kSide = 16, kMatrix = kSide * kSide;
-using Plain = MatmulType<TPosition::GM, CubeFormat::ND, float>;
-using OnCube = MatmulImpl<Plain, Plain, Plain>;
-
-// One base matrix.
-inline TCubeTiling Tiling() {
-    TCubeTiling t{};
-    t.M = t.N = t.Ka = t.Kb = t.singleCoreM = t.singleCoreN = t.singleCoreK = t.baseM = t.baseN = t.baseK = kSide;
-    t.depthA1 = t.depthB1 = 2;
-    t.stepM = t.stepN = t.stepKa = t.stepKb = 1;
-    t.dbL0A = t.dbL0B = t.dbL0C = 1;
-    return t;
-}
-template <typename Object>
-void Give(Object& mm, GM_ADDR x) {
-    mm.SetTensorA(Gm(x));
-    mm.SetTensorB(Gm(x)[kMatrix]);
-}
+#include "matmul_rule.h"
 
 extern "C" __global__ __aicore__ void tiling_of_a_cube_core(GM_ADDR x, GM_ADDR y, int64_t M, int64_t singleCoreM, int64_t baseM,
                                                             int64_t baseN, int64_t baseK, int64_t depthA1, int64_t depthB1, int64_t stepM,
